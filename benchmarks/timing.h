@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -62,9 +63,9 @@ inline std::uint64_t fill_batch(const Budget& b, std::uint64_t n, double ns) {
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(fit));
 }
 
-// Warm-up doubles the number of operations until a run of them is long enough and every step of the plan was touched
-// before that run, so that neither first page faults nor one loss of the processor sizes the batches. Operations that
-// are slow by nature are let off.
+// Warm-up doubles the number of operations until a run of them would be long enough at the pace of the fastest run, and
+// every step of the plan was touched before, so that neither first page faults nor losses of the processor size the
+// batches. Operations that are slow by nature are let off.
 inline constexpr double kWarmUpAtMostNs = 3e8;
 
 inline bool warm(const Budget& b, std::uint64_t n, std::size_t steps, double took, double elapsed) {
@@ -76,15 +77,15 @@ template <class Body>
 Timing timed(const Budget& b, std::size_t steps, Body&& body) {
     const double start = now_ns();
     std::uint64_t n = 1;
-    double took = 0;
+    double each_took = std::numeric_limits<double>::max();
     for (;; n *= 2) {
         const double begin = now_ns();
         body(n);
         const double end = now_ns();
-        took = end - begin;
-        if (warm(b, n, steps, took, end - start)) break;
+        each_took = std::min(each_took, (end - begin) / static_cast<double>(n));
+        if (warm(b, n, steps, each_took * static_cast<double>(n), end - start)) break;
     }
-    const std::uint64_t per_batch = fill_batch(b, n, took);
+    const std::uint64_t per_batch = fill_batch(b, 1, each_took);
     std::vector<double> each;
     for (int i = 0; i < b.batches; ++i) {
         const double begin = now_ns();

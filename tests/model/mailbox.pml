@@ -1,10 +1,11 @@
 /* The threads that read a process's mailbox: its agent, and a thread that waits now and then. One sender asks questions,
- * which it may take back; the other sends messages, whose answers it awaits. The target's wait may end unseen (inside the
+ * which it may take back; the other sends messages, whose answers it awaits. The thread that waits may watch the slot of
+ * the questions; then the sender may show a question there without a link. The target's wait may end unseen (inside the
  * host). A sender loses its patience at any time; asleep it looks at nothing but the answer.
  * Claims: every sender ends (no invalid end state); each operation is executed once, by a message or by the system; no
  * link is pushed while it is in the mailbox.
  * CODE: src/net/channels/mailbox.h src/net/channels/agent.cpp src/net/channels/outbox.cpp
- * MUTATIONS: ATTEND_WITHOUT_LOCK QUIET_INSIST NO_CLAIM REUSE_WITHDRAWN
+ * MUTATIONS: ATTEND_WITHOUT_LOCK QUIET_INSIST NO_CLAIM REUSE_WITHDRAWN WATCH_SENT
  */
 #define QUESTIONS 2
 #define MESSAGES 1
@@ -12,12 +13,13 @@
 #define QUESTION 0
 #define MESSAGE 1
 
-mtype = { Idle, Sent, Claimed, Answered, Withdrawn };
+mtype = { Idle, Sent, Shown, Claimed, Answered, Withdrawn };
 
 bool sleeper = false, rung = false, asleep = false; /* of the agent: sleep.pml has the bell */
 byte attended = 0;
 bool linked[2];
 bool reading = false;
+bool watched = false;
 mtype question = Idle;
 mtype message = Idle;
 byte executed[2];
@@ -26,6 +28,11 @@ byte ended = 0;
 
 #define ODD (attended % 2 == 1)
 #define MAIL (linked[QUESTION] || linked[MESSAGE])
+#ifdef WATCH_SENT
+#define SHOWN (question == Shown || question == Sent)
+#else
+#define SHOWN (question == Shown)
+#endif
 
 inline ring() {
     d_step {
@@ -94,6 +101,15 @@ inline serve_all() {
     d_step { mine[QUESTION] = false; mine[MESSAGE] = false; claimed = false }
 }
 
+/* With `reading`, or not at all if the thread watches the slots of others. */
+inline serve_shown() {
+    if
+    :: d_step { SHOWN -> question = Claimed };
+        d_step { executed[QUESTION]++; question = Answered }
+    :: skip
+    fi
+}
+
 active proctype agent() {
     bool mine[2], claimed;
 end:
@@ -125,7 +141,7 @@ active proctype target() {
     byte seen, wait;
     for (wait : 1 .. WAITS) {
         do
-        :: MAIL || !ODD ->
+        :: MAIL || !ODD || SHOWN ->
 #ifdef ATTEND_WITHOUT_LOCK
             seen = attended;
             if
@@ -141,8 +157,16 @@ active proctype target() {
                 :: seen % 2 == 0 -> change(seen)
                 :: else -> skip
                 fi;
+                serve_shown();
                 if
-                :: MAIL -> serve_all()
+                :: MAIL ->
+                    serve_all();
+#if !defined(ATTEND_WITHOUT_LOCK) && !defined(QUIET_INSIST) /* of messages, and found sooner so */
+                    if
+                    :: watched = !watched
+                    :: skip
+                    fi
+#endif
                 :: else -> skip
                 fi;
                 d_step { reading = false; seen = 0 }
@@ -178,21 +202,27 @@ active proctype asks() {
 #else
         :: seen % 2 == 1 && question == Idle ->
 #endif
-            question = Sent;
-            assert(!linked[QUESTION]);
-            linked[QUESTION] = true;
             if
-            :: ODD -> skip
-            :: else -> ring()
+            :: d_step { watched -> question = Shown }
+            :: else ->
+                d_step {
+                    question = Sent;
+                    assert(!linked[QUESTION]);
+                    linked[QUESTION] = true
+                };
+                if
+                :: ODD -> skip
+                :: else -> ring()
+                fi
             fi;
             if
-            :: question == Answered -> question = Idle
+            :: d_step { question == Answered -> question = Idle }
             :: true ->
                 change(seen);
                 if
-                :: d_step { question == Sent -> question = Withdrawn };
-                    by_system++
-                :: question == Answered -> question = Idle
+                :: d_step { question == Sent -> question = Withdrawn; by_system++ }
+                :: d_step { question == Shown -> question = Idle; by_system++; watched = false }
+                :: d_step { question == Answered -> question = Idle }
                 fi
             fi
         :: else -> by_system++

@@ -141,7 +141,7 @@ bool Agent::serve(Reader reader) {
             if (reader == Reader::Waiting) return false;
             accept(sender);
         } else {
-            answer(sender, number);
+            answer(sender, number, reader);
         }
     }
     return true;
@@ -166,6 +166,7 @@ void Agent::read_mail(bool attends) {
         std::uint32_t seen = box_->attended.load(std::memory_order_relaxed);
         if (!is_attended(seen)) box_->attended.compare_exchange_strong(seen, seen + 1, std::memory_order_seq_cst);
     }
+    serve_shown();
     if (!has_mail()) return;
     std::uint32_t newest = box_->head.load(std::memory_order_relaxed);
     fetch_question_of(newest);
@@ -183,7 +184,7 @@ void Agent::poll() {
     const bool attends = attends_ && !is_attended(box_->attended.load(std::memory_order_relaxed)) &&
                          polls_.fetch_add(1, std::memory_order_relaxed) >= kPollsToAttend;
     if (attends) polls_.store(0, std::memory_order_relaxed);
-    if (!attends && !has_mail()) {
+    if (!attends && !has_mail() && !is_shown()) {
         quiet_polls_.store(quiet_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         return;
     }
@@ -202,7 +203,7 @@ bool Agent::expects_more() {
     in_row_.store(before + 1, std::memory_order_relaxed);
     if (before < kRow) return false;
     for (int i = 0; i < kLinger; ++i) {
-        if (has_mail()) return true;
+        if (has_mail() || is_shown()) return true;
         shm::cpu_relax();
     }
     in_row_.store(0, std::memory_order_relaxed);
@@ -233,10 +234,16 @@ void Agent::accept(std::uint32_t number) {
     slot.bell.ring();
 }
 
-void Agent::answer(std::uint32_t sender, std::uint32_t number) {
+void Agent::answer(std::uint32_t sender, std::uint32_t number, Reader reader) {
     const Sender& from = senders_[sender];
     if (from.outbox == nullptr || from.question == nullptr) return;  // never accepted: its sender does not wait
-    if (number == kQuestion) return answer_question(*from.question);
+    if (number == kQuestion) {
+        MessageState sent = MessageState::Sent;
+        if (!from.question->state.compare_exchange_strong(sent, MessageState::Claimed, std::memory_order_acquire))
+            return from.question->state.store(MessageState::Idle, std::memory_order_release);
+        if (reader == Reader::Waiting) watch(*from.question);
+        return answer_question(*from.question);
+    }
     MessageSlot& slot = from.outbox->slots[number];
     {
         const trace::Span span(trace::pack(trace::Kind::ServeAgent, 0, static_cast<std::uint32_t>(slot.bytes)),
@@ -248,12 +255,31 @@ void Agent::answer(std::uint32_t sender, std::uint32_t number) {
     slot.bell.ring();
 }
 
-void Agent::answer_question(QuestionSlot& slot) {
-    MessageState sent = MessageState::Sent;
-    if (!slot.state.compare_exchange_strong(sent, MessageState::Claimed, std::memory_order_acquire)) {
-        slot.state.store(MessageState::Idle, std::memory_order_release);
+// From the kRow-th question of a sender in a row on, threads that wait look into its slot: each link costs the pair two
+// exchanges of the mailbox's cache line. A sender that loses its place pushes links again.
+void Agent::watch(QuestionSlot& slot) {
+    asked_in_row_ = std::exchange(asked_, &slot) == &slot ? asked_in_row_ + 1 : 0;
+    if (asked_in_row_ < kRow) return;
+    slot.watched.store(1, std::memory_order_relaxed);
+    if (std::ranges::find(watched_, &slot, [](const auto& watched) { return watched.load(); }) != watched_.end())
         return;
+    QuestionSlot* const before = watched_[next_watched_++ % kWatched].exchange(&slot, std::memory_order_relaxed);
+    if (before != nullptr) before->watched.store(0, std::memory_order_relaxed);
+}
+
+void Agent::serve_shown() {
+    for (const std::atomic<QuestionSlot*>& watched : watched_) {
+        QuestionSlot* const slot = watched.load(std::memory_order_relaxed);
+        MessageState shown = MessageState::Shown;
+        if (slot == nullptr || slot->state.load(std::memory_order_relaxed) != shown) continue;
+        __builtin_prefetch(&slot->answered, 1);
+        if (slot->state.compare_exchange_strong(shown, MessageState::Claimed, std::memory_order_acquire))
+            answer_question(*slot);
     }
+}
+
+// The question is claimed.
+void Agent::answer_question(QuestionSlot& slot) {
     // The sender polls the line of the answer. So the thread writes that line in one go, when the answer is complete.
     alignas(16) std::byte reply[kQuickBody];
     Status status = Status::Done;

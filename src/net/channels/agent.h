@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -47,7 +49,7 @@ class Agent {
     void leave();
     /// Executes the messages that have come, unless another thread does, for a thread that will not wait long.
     void serve_now() {
-        if (box_ != nullptr && has_mail()) read_mail(false);
+        if (box_ != nullptr && (has_mail() || is_shown())) read_mail(false);
     }
 
     /// Ends the thread: it answers the messages that are in the mailbox, later ones fail at their senders. Thread-safe;
@@ -74,6 +76,12 @@ class Agent {
         const std::uint32_t head = box_->head.load(std::memory_order_seq_cst);
         return head != 0 && head != kClosed;
     }
+    bool is_shown() const {
+        return std::ranges::any_of(watched_, [](const std::atomic<QuestionSlot*>& watched) {
+            const QuestionSlot* const slot = watched.load(std::memory_order_relaxed);
+            return slot != nullptr && slot->state.load(std::memory_order_relaxed) == MessageState::Shown;
+        });
+    }
     void run();
     void read_mail(bool attends);
     bool expects_more();
@@ -81,8 +89,10 @@ class Agent {
     void fetch_question_of(std::uint32_t newest) const;
     bool serve(Reader reader);
     void accept(std::uint32_t sender);
-    void answer(std::uint32_t sender, std::uint32_t number);
+    void serve_shown();
+    void answer(std::uint32_t sender, std::uint32_t number, Reader reader);
     void answer_question(QuestionSlot& slot);
+    void watch(QuestionSlot& slot);
     bool is_idle() const;
     void pause();
 
@@ -105,9 +115,15 @@ class Agent {
 
     std::mutex reading_;
     // Under reading_.
-    std::vector<Sender> senders_;         // by sender slot
-    std::vector<std::uint32_t> arrived_;  // links, newest first, that are not served yet
-    std::atomic<bool> left_{false};       // some of them are for the agent's thread
+    std::vector<Sender> senders_;          // by sender slot
+    std::vector<std::uint32_t> arrived_;   // links, newest first, that are not served yet
+    std::atomic<bool> left_{false};        // some of them are for the agent's thread
+    const QuestionSlot* asked_ = nullptr;  // of the last question that came by the mailbox
+    std::uint32_t asked_in_row_ = 0;       // such questions of this sender, one after the other
+    std::uint32_t next_watched_ = 0;
+    // The slots that threads watch while they wait; changed under reading_.
+    static constexpr std::uint32_t kWatched = 4;
+    std::array<std::atomic<QuestionSlot*>, kWatched> watched_{};
 };
 
 }  // namespace osc::net

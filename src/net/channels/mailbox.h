@@ -38,9 +38,10 @@ inline constexpr std::uint32_t kLinksPerSender = kMessageSlots + 2;
 inline constexpr std::uint32_t kLinks = kSenders * kLinksPerSender;
 inline constexpr std::uint32_t kClosed = ~std::uint32_t{0};  // of Mailbox::head: the agent has ended
 
-/// Claimed and Withdrawn: of questions, which have a word of their own for Answered. The target has begun to execute
-/// it; the sender has given it up before.
-enum class MessageState : std::uint32_t { Idle, Sent, Claimed, Answered, Withdrawn };
+/// Shown, Claimed and Withdrawn: of questions, which have a word of their own for Answered. The sender has left it to a
+/// thread that watches the slot, without a link in the mailbox; the target has begun to execute it; the sender has
+/// given it up before, and its link is still in the mailbox.
+enum class MessageState : std::uint32_t { Idle, Sent, Shown, Claimed, Answered, Withdrawn };
 
 /// A message and its reply, in its sender's arena. The sender writes it before it pushes the link; then only the agent
 /// works on it, until the agent has set `state` to Answered.
@@ -63,7 +64,8 @@ struct OutboxMemory {
 
 /// One operation for a thread of the target that waits, in the sender's arena, one for each target. The sender may take
 /// it back until the target claims it. Then the slot stays unusable until the target has taken its link out of the
-/// mailbox: no link is pushed twice. The sender polls a line that the target writes once, with a small answer.
+/// mailbox: no link is pushed twice. Where a thread of the target watches the slot itself, the sender pushes no link.
+/// The sender polls a line that the target writes once, with a small answer.
 struct alignas(64) QuestionSlot {
     std::atomic<MessageState> state{MessageState::Idle};
     std::uint32_t bytes = 0;  // of the record and its data
@@ -73,6 +75,7 @@ struct alignas(64) QuestionSlot {
     Status status = Status::Done;
     shm::Doorbell bell;  // the sender sleeps here
     std::uint64_t flow = 0;
+    std::atomic<std::uint32_t> watched{0};  // a guess: a wrong 1 costs the sender its patience once
     alignas(16) std::byte reply[kQuickBody];
 };
 static_assert(offsetof(QuestionSlot, body) == 16 && sizeof(QuestionSlot) == 2048);

@@ -156,7 +156,8 @@ std::optional<Status> Outbox::ask(AgentRoute& route, std::uint64_t window, const
     const Asking asking{route.asking};
     QuestionSlot& slot = *route.question;
     // Withdrawn, and its link still in the mailbox?
-    if (slot.state.load(std::memory_order_acquire) != MessageState::Idle) return std::nullopt;
+    const MessageState before = slot.state.load(std::memory_order_acquire);
+    if (before != MessageState::Idle && before != MessageState::Claimed) return std::nullopt;
     std::memcpy(slot.body, &record, sizeof record);
     std::byte* const operand = slot.body + sizeof record;
     if (data != nullptr) shm::move_bytes(operand, data, record.bytes);
@@ -165,8 +166,11 @@ std::optional<Status> Outbox::ask(AgentRoute& route, std::uint64_t window, const
     slot.window = window;
     slot.flow = trace::is_open() ? trace::new_flow() : 0;
     const trace::Span span(trace::pack(trace::Kind::AskAgent, 0, slot.bytes), slot.flow);
-    slot.state.store(MessageState::Sent, std::memory_order_relaxed);
-    if (!push(box, route.sender_slot, kQuestion)) {
+    // A question that is only shown has no link in the mailbox, so its sender may take it back at any time.
+    const bool shown = slot.watched.load(std::memory_order_relaxed) != 0;
+    const MessageState asked = shown ? MessageState::Shown : MessageState::Sent;
+    slot.state.store(asked, std::memory_order_release);
+    if (!shown && !push(box, route.sender_slot, kQuestion)) {
         slot.state.store(MessageState::Idle, std::memory_order_relaxed);
         return std::nullopt;
     }
@@ -181,8 +185,10 @@ std::optional<Status> Outbox::ask(AgentRoute& route, std::uint64_t window, const
         if (end == 0) end = now + kPatience;
         if (now < end) continue;
         box.attended.compare_exchange_strong(seen, seen + 1, std::memory_order_seq_cst);
-        MessageState sent = MessageState::Sent;
-        if (slot.state.compare_exchange_strong(sent, MessageState::Withdrawn, std::memory_order_relaxed))
+        MessageState unclaimed = asked;
+        if (shown) slot.watched.store(0, std::memory_order_relaxed);
+        if (slot.state.compare_exchange_strong(unclaimed, shown ? MessageState::Idle : MessageState::Withdrawn,
+                                               std::memory_order_relaxed))
             return std::nullopt;
         if (!shm::wait_until(slot.bell, answered, [&] { return !agent_alive(box, *route.arena); }))
             return Status::PeerDied;
@@ -190,7 +196,6 @@ std::optional<Status> Outbox::ask(AgentRoute& route, std::uint64_t window, const
     const Status status = slot.status;
     if (result != nullptr && status == Status::Done) shm::move_bytes(result, slot.reply, record.bytes);
     slot.answered.store(0, std::memory_order_relaxed);
-    slot.state.store(MessageState::Idle, std::memory_order_relaxed);
     return status;
 }
 
