@@ -9,6 +9,7 @@
 #include "api/routes.h"
 #include "base/launcher.h"
 #include "host/host.h"
+#include "shm/activity.h"
 #include "window/registry.h"
 
 namespace osc {
@@ -88,6 +89,33 @@ void Observed::other(Call call, std::uint16_t window, int error) const {
 namespace {
 
 constexpr std::uint64_t kShort = 4096;  // bytes: a longer copy takes as long as two readings of the clock
+
+// What a thread that waits in the call of a window waits for, and the peer if it is a single one.
+void note_wait(std::uint64_t, std::int64_t ns) {
+    const shm::WaitScope* const scope = shm::WaitScope::innermost();
+    if (scope == nullptr || scope->window() == 0) return;
+    const auto add = [&](stats::Wait what, std::uint32_t peer) { stats::add_wait(scope->window(), what, peer, ns); };
+    switch (scope->kind()) {
+        case shm::WaitKind::Lock:
+            return add(stats::Wait::Lock, scope->target());
+        case shm::WaitKind::Post:
+            return add(stats::Wait::Post, scope->target());
+        case shm::WaitKind::TargetFence:
+            return add(stats::Wait::Fence, scope->target());
+        case shm::WaitKind::Operations:
+            static_assert(shm::kEveryTarget == stats::kNoPeer);
+            return add(stats::Wait::Operations, scope->target());
+        case shm::WaitKind::Completes:
+            return add(stats::Wait::Completes, stats::kNoPeer);
+        case shm::WaitKind::Barrier:
+        case shm::WaitKind::Closes:
+            return add(stats::Wait::All, stats::kNoPeer);
+        case shm::WaitKind::Notification:
+            return add(stats::Wait::Notification, stats::kNoPeer);
+        default:
+            return add(stats::Wait::Other, stats::kNoPeer);
+    }
+}
 
 // Whether to time an operation: not a short put or get that its fast path performs.
 inline bool is_timed(Kind kind, const Window* window, int rank, Elements target) {
@@ -201,7 +229,8 @@ namespace observed {
 }  // namespace observed
 
 void observe_calls() {
-    // PMPI_X leads to libosc, and so does MPI_X where no tool is called first.
+    if (stats::enabled()) base::observe_waits(&note_wait);
+        // PMPI_X leads to libosc, and so does MPI_X where no tool is called first.
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_FRONT_##kind(name)
 #define OSC_FRONT_Data(name)                                               \
     if (g_mpi.name == g_pmpi.name) g_mpi.name = as_route(&observed::name); \

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -12,23 +13,21 @@ namespace osc::base {
 
 namespace detail {
 inline std::atomic<bool> g_waits_timed{false};
-inline std::atomic<void (*)(std::uint64_t)> g_wait_ended{nullptr};
+inline std::atomic<void (*)(std::uint64_t, std::int64_t)> g_wait_ended[2]{};
+inline std::atomic<std::size_t> g_wait_observers{0};
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local int t_waits = 0;  // nested scopes
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local std::int64_t t_waited = 0;
 }  // namespace detail
 
-/// From now on waits are timed.
-inline void time_waits() {
+/// From now on waits are timed, and each thread calls ended(the stamp when it began, its ns) at the end of a wait. Two
+/// observers at most.
+inline void observe_waits(void (*ended)(std::uint64_t began, std::int64_t ns)) {
+    detail::g_wait_ended[detail::g_wait_observers.fetch_add(1, std::memory_order_relaxed)].store(
+        ended, std::memory_order_relaxed);
     detail::g_waits_timed.store(true, std::memory_order_relaxed);
 }
 
-/// From now on waits are timed, and each thread calls ended(the stamp when it began) at the end of a wait.
-inline void observe_waits(void (*ended)(std::uint64_t began)) {
-    detail::g_wait_ended.store(ended, std::memory_order_relaxed);
-    time_waits();
-}
-
-/// ns that this thread has waited since its start or time_waits().
+/// ns that this thread has waited since its start or the first observe_waits().
 inline std::int64_t waited_ns() {
     return detail::t_waited;
 }
@@ -51,9 +50,10 @@ class TimedWait {
         began_ = now_ns();
     }
     void end() const {
-        detail::t_waited += now_ns() - began_;
-        if (void (*const ended)(std::uint64_t) = detail::g_wait_ended.load(std::memory_order_relaxed); ended != nullptr)
-            ended(stamp_);
+        const std::int64_t ns = now_ns() - began_;
+        detail::t_waited += ns;
+        for (const auto& observer : detail::g_wait_ended)
+            if (const auto ended = observer.load(std::memory_order_relaxed); ended != nullptr) ended(stamp_, ns);
     }
 
     const bool timed_;

@@ -76,6 +76,7 @@ class WaitScope {
     /// What this thread waits for; null: it is not said.
     static const WaitScope* innermost() { return t_innermost; }
     WaitKind kind() const { return kind_; }
+    std::uint64_t window() const { return window_; }
     std::uint32_t target() const { return target_; }
 
   private:

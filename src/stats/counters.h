@@ -33,6 +33,14 @@ enum class Sync : std::uint8_t {
     Count
 };
 
+/// What a thread waits for inside a call: the lock, the post or the fence of one process; all processes, in a fence or
+/// in the window's free; the completes of origins; operations; a counter of notifications.
+enum class Wait : std::uint8_t {
+#define OSC_STATS_WAIT(id, name) id,
+#include "stats/names.def"
+    Count
+};
+
 /// All values of one of these.
 template <class Enum>
 inline constexpr auto kAll = [] {

@@ -68,6 +68,17 @@ ordered_json synchronisation_of(const WindowReport& window) {
     return calls;
 }
 
+// By what a wait was for, then by the rank in the window: "any" if it was for no single one, "others" for those whose
+// waits were short.
+ordered_json waits_of(const Member& member) {
+    ordered_json waits = ordered_json::object();
+    for (const Waited& waited : member.waits)
+        waits[name_of(waited.what)][waited.peer == kNoPeer         ? "any"
+                                    : waited.peer == kFurtherPeers ? "others"
+                                                                   : std::to_string(waited.peer)] = seconds(waited.ns);
+    return waits;
+}
+
 ordered_json ranks_of(const WindowReport& window) {
     ordered_json ranks = ordered_json::array();
     for (const Member& member : window.members)
@@ -77,10 +88,13 @@ ordered_json ranks_of(const WindowReport& window) {
              {"operations", member.operations()},
              {"bytes", member.bytes()},
              {"lifetime_seconds", seconds(member.value(index_of(Other::Lifetime)))},
+             {"operations_seconds", seconds(member.of_operations(kOperationNs))},
+             {"operations_waiting_seconds", seconds(member.of_operations(kOperationWaiting))},
              {"synchronisation_seconds", seconds(member.sum(kFirstSync, kFirstOther, kSyncFields, kNanoseconds))},
              {"waiting_seconds", seconds(member.sum(kFirstSync, kFirstOther, kSyncFields, kWaiting))},
              {"fence_waiting_seconds", seconds(member.waiting(Sync::Win_fence))},
-             {"fences_last", member.value(index_of(Other::FenceLast))}});
+             {"fences_last", member.value(index_of(Other::FenceLast))},
+             {"waits", waits_of(member)}});
     return ranks;
 }
 

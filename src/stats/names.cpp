@@ -17,6 +17,10 @@ constexpr const char* kSyncNames[] = {
 #define OSC_STATS_SYNC(id, name) name,
 #include "stats/names.def"
 };
+constexpr const char* kWaitNames[] = {
+#define OSC_STATS_WAIT(id, name) name,
+#include "stats/names.def"
+};
 
 }  // namespace
 
@@ -28,6 +32,9 @@ const char* name_of(DataPath path) {
 }
 const char* name_of(Sync sync) {
     return kSyncNames[static_cast<std::size_t>(sync)];
+}
+const char* name_of(Wait wait) {
+    return kWaitNames[static_cast<std::size_t>(wait)];
 }
 std::string name_of_size(std::size_t size) {
     return size + 1 < kSizes ? std::string("to_").append(std::to_string(largest_of(size))) : "more";

@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace osc::stats {
 
 using nlohmann::json;
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Member, rank, values)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Waited, what, peer, ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Member, rank, values, waits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WindowReport, id, processes, name, made_by, fence, pscw, lock, members)
 
 namespace {
+
+// The peers for which a process has waited longest: the report of many processes stays small.
+constexpr std::size_t kPeersReported = 16;
 
 template <class Each>
 std::uint64_t sum_of(const WindowReport& window, Each&& each) {
@@ -22,6 +27,20 @@ std::uint64_t sum_of(const WindowReport& window, Each&& each) {
 }
 
 }  // namespace
+
+std::vector<Waited> WaitTable::longest(std::size_t most) const {
+    std::vector<Waited> all;
+    std::copy_if(entries_.begin(), entries_.end(), std::back_inserter(all),
+                 [](const Waited& entry) { return entry.ns != 0; });
+    std::stable_sort(all.begin(), all.end(), [](const Waited& a, const Waited& b) { return a.ns > b.ns; });
+    auto further = further_;
+    for (; all.size() > most; all.pop_back())
+        further[static_cast<std::size_t>(all.back().what)] += all.back().ns;
+    for (const Wait what : kAll<Wait>)
+        if (const std::uint64_t ns = further[static_cast<std::size_t>(what)]; ns != 0)
+            all.push_back({what, kFurtherPeers, ns});
+    return all;
+}
 
 std::uint64_t Member::value(std::size_t index) const {
     const auto found = std::lower_bound(values.begin(), values.end(), index,
@@ -70,8 +89,7 @@ std::uint64_t WindowReport::of_path(DataPath path, OperationField field) const {
 }
 
 std::uint64_t WindowReport::operations_waiting() const {
-    return sum_of(
-        *this, [](const Member& member) { return member.sum(kFirstTime, kFirstSync, kTimeFields, kOperationWaiting); });
+    return sum_of(*this, [](const Member& member) { return member.of_operations(kOperationWaiting); });
 }
 
 std::string WindowReport::title() const {
@@ -86,6 +104,7 @@ std::vector<std::uint8_t> encode(std::span<const std::uint64_t> totals) {
     visit([&](const Record& record) {
         Member member;
         member.rank = record.rank;
+        member.waits = record.waits.longest(kPeersReported);
         for (std::uint32_t i = 0; i < kValues; ++i)
             if (record.value(i) != 0) member.values.emplace_back(i, record.value(i));
         windows.push_back({record.id,

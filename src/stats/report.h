@@ -17,12 +17,15 @@ struct Member {
     std::uint32_t rank = 0;                                       // in the window
     std::uint32_t world_rank = 0;                                 // in MPI_COMM_WORLD
     std::vector<std::pair<std::uint32_t, std::uint64_t>> values;  // index and value, ascending; no zeros
+    std::vector<Waited> waits;                                    // WaitTable::longest()
 
     std::uint64_t value(std::size_t index) const;
     /// Sums over a range of indices. `field` of every `step` values.
     std::uint64_t sum(std::size_t first, std::size_t last, std::size_t step, std::size_t field) const;
     std::uint64_t operations() const { return sum(0, kFirstTime, kOperationFields, kOperations); }
     std::uint64_t bytes() const { return sum(0, kFirstTime, kOperationFields, kBytes); }
+    /// ns of its operations, or what of them it waited.
+    std::uint64_t of_operations(TimeField field) const { return sum(kFirstTime, kFirstSync, kTimeFields, field); }
     std::uint64_t waiting(Sync sync) const { return value(index_of(sync, kWaiting)); }
 };
 
@@ -85,6 +88,7 @@ bool look_up(const Counters& counters, const char* name, std::uint64_t& value);
 const char* name_of(Kind kind);
 const char* name_of(DataPath path);
 const char* name_of(Sync sync);
+const char* name_of(Wait wait);
 /// "to_512", or "more" for the last one.
 std::string name_of_size(std::size_t size);
 

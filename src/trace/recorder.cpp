@@ -76,7 +76,7 @@ ClockPair read_clocks() {
     return best;
 }
 
-void wait_ended(std::uint64_t began) {
+void wait_ended(std::uint64_t began, std::int64_t) {
     if (!is_open()) return;
     const shm::WaitScope* const scope = shm::WaitScope::innermost();
     const auto kind = static_cast<std::uint8_t>(scope != nullptr ? scope->kind() : shm::WaitKind::Other);

@@ -6,6 +6,7 @@
 --path created=process_vm: all operations on the window of this name went by these paths. The table on stderr must
 name every window.
   --put-path PATH: the path of all puts on windows with a name.
+  --waits RANK=WHAT:RANK: in each window of several ranks the first one waited for the lock, the post, ... of the second.
   --advice TEXT, --no-advice: findings that contain it must exist, or none may.
 """
 import argparse
@@ -24,6 +25,7 @@ def arguments():
     parser.add_argument("--ranks", default="2")
     parser.add_argument("--path", action="append", default=[])
     parser.add_argument("--put-path")
+    parser.add_argument("--waits", action="append", default=[])
     parser.add_argument("--advice", action="append", default=[])
     parser.add_argument("--no-advice", action="store_true")
     parser.add_argument("program", nargs="+")
@@ -81,6 +83,19 @@ def compare(window, wanted, paths, wrong):
             wrong.append("%s: %s %s" % (name, sync, of))
 
 
+def judge_waits(window, wanted, wrong):
+    """What each rank waited for."""
+    for rank in window["ranks"]:
+        waits = rank["waits"]
+        if any(seconds <= 0 for peers in waits.values() for seconds in peers.values()):
+            wrong.append("%s: rank %d waited %s" % (window["title"], rank["rank"], waits))
+        if not 0 <= rank["operations_waiting_seconds"] <= rank["operations_seconds"]:
+            wrong.append("%s: operations of rank %d" % (window["title"], rank["rank"]))
+    for waiter, what, peer in wanted if window["processes"] > 1 else ():
+        if peer not in window["ranks"][waiter]["waits"].get(what, {}):
+            wrong.append("%s: rank %d waited for %s" % (window["title"], waiter, window["ranks"][waiter]["waits"]))
+
+
 def main():
     args = arguments()
     wrong = []
@@ -105,6 +120,9 @@ def main():
         wrong.append("%s of %s processes" % (document["reporting"], document["processes"]))
     if wanted and set(windows) != set(wanted):
         wrong.append("windows %s, not %s" % (set(windows), set(wanted)))
+    waits = [(int(waiter), *of.split(":")) for waiter, of in (entry.split("=") for entry in args.waits)]
+    for window in document["windows"]:
+        judge_waits(window, waits, wrong)
     for name, window in windows.items():
         if len(window["ranks"]) != int(args.ranks) or [rank["rank"] for rank in window["ranks"]] != list(range(int(args.ranks))):
             wrong.append("%s: ranks %s" % (name, window["ranks"]))

@@ -24,7 +24,7 @@ WindowReport window(const char* name, const std::vector<Values>& ranks) {
     made.made_by = "MPI_Win_create";
     made.processes = static_cast<std::uint32_t>(ranks.size());
     for (std::uint32_t rank = 0; rank < ranks.size(); ++rank)
-        made.members.push_back({rank, rank, {ranks[rank].begin(), ranks[rank].end()}});
+        made.members.push_back({rank, rank, {ranks[rank].begin(), ranks[rank].end()}, {}});
     return made;
 }
 
@@ -98,6 +98,52 @@ TEST(Counters, ThreadsLoseNothing) {
     EXPECT_EQ(counters.value(index_of(Kind::Put, DataPath::LoadStore, 0, kBytes)), 32 * kCalls);
     EXPECT_EQ(counters.value(index_of(Sync::Win_flush, kCallsMade)), 4 * kCalls);
     EXPECT_EQ(counters.value(index_of(Other::LockContended)), 4 * kCalls);
+}
+
+TEST(Waits, AddUpByWhatAndPeer) {
+    WaitTable table;
+    table.add(Wait::Lock, 3, 5);
+    table.add(Wait::Lock, 3, 2);
+    table.add(Wait::Post, 3, 40);
+    table.add(Wait::All, kNoPeer, 1);
+    table.add(Wait::Lock, 4, 0);  // nothing
+    const std::vector<Waited> all = table.longest(8);
+    ASSERT_EQ(all.size(), 3u);
+    EXPECT_TRUE(all[0].what == Wait::Post && all[0].peer == 3 && all[0].ns == 40);
+    EXPECT_TRUE(all[1].what == Wait::Lock && all[1].peer == 3 && all[1].ns == 7);
+    EXPECT_TRUE(all[2].what == Wait::All && all[2].peer == kNoPeer && all[2].ns == 1);
+}
+
+// More peers than a table has room for: no time is lost, and the longest waits of those that it has are first.
+TEST(Waits, OfManyPeersKeepTheSum) {
+    WaitTable table;
+    constexpr std::uint32_t kPeers = 3 * WaitTable::kPeers;
+    std::uint64_t sum = 0;
+    for (std::uint32_t peer = 0; peer < kPeers; ++peer)
+        for (const Wait what : {Wait::Lock, Wait::Operations}) {
+            table.add(what, peer, peer + 1);
+            sum += peer + 1;
+        }
+    const std::vector<Waited> most = table.longest(4);
+    ASSERT_EQ(most.size(), 6u);
+    std::uint64_t found = 0;
+    for (const Waited& waited : most)
+        found += waited.ns;
+    EXPECT_EQ(found, sum);
+    for (std::size_t i = 0; i < most.size(); ++i)
+        EXPECT_EQ(most[i].peer == kFurtherPeers, i >= 4) << i;
+    EXPECT_TRUE(most[4].what == Wait::Lock && most[5].what == Wait::Operations);
+    EXPECT_GE(most[0].ns, most[3].ns);
+}
+
+TEST(Waits, GoToTheirWindow) {
+    Record& mine = open(2001, 0, "MPI_Win_create", false);
+    add_wait(2001, Wait::Lock, 1, 30);
+    add_wait(2002, Wait::Lock, 1, 30);  // of no window that counts
+    add_wait(2001, Wait::Lock, 1, 12);
+    const std::vector<Waited> waits = mine.waits.longest(8);
+    ASSERT_EQ(waits.size(), 1u);
+    EXPECT_EQ(waits[0].ns, 42u);
 }
 
 TEST(Counters, NamesAddUp) {
@@ -191,6 +237,7 @@ TEST(Report, EncodedRecordsAddUp) {
     failed.operation(Kind::Put, DataPath::Message, 1);
     first.operation(Kind::Put, DataPath::LoadStore, 8);
     second.operation(Kind::Get, DataPath::Direct, 1 << 20);
+    add_wait(1003, Wait::Post, 1, 700);
     const auto describe_as = [](Record& record, const std::string& name) {
         describe(record, [&](Record& changed) {
             changed.processes = 2;
@@ -215,6 +262,8 @@ TEST(Report, EncodedRecordsAddUp) {
     EXPECT_EQ(report.windows[1].of_kind(Kind::Get, kBytes), std::uint64_t{2} << 20);
     EXPECT_EQ(report.windows[1].members.size(), 2u);
     EXPECT_EQ(report.windows[1].members[1].world_rank, 1u);
+    ASSERT_EQ(report.windows[1].members[1].waits.size(), 1u);
+    EXPECT_EQ(report.windows[1].members[1].waits[0].ns, 700u);
     EXPECT_EQ(report.windows[2].id, kHostServed);
     EXPECT_EQ(report.windows[2].operations(), 1u);
     // Of a cut or empty text nothing counts but the process.
@@ -245,6 +294,25 @@ TEST(Json, EscapesAndKeepsTheOrder) {
               std::string::npos)
         << text;
     EXPECT_NE(text.find("\"kinds\": {},\n"), std::string::npos) << text;
+}
+
+TEST(Json, SaysForWhomARankWaited) {
+    Report report;
+    report.processes = report.reporting = 1;
+    report.windows.push_back(window("w", {{{index_of(Kind::Put, DataPath::Message, kOperationNs), 3000000000},
+                                           {index_of(Kind::Put, DataPath::Message, kOperationWaiting), 2000000000}}}));
+    report.windows[0].members[0].waits = {
+        {Wait::Lock, 12, 2000000000}, {Wait::All, kNoPeer, 1500000000}, {Wait::Lock, kFurtherPeers, 500000000}};
+    finish(report);
+    const std::string text = json_of(report, {}, {});
+    EXPECT_NE(text.find("\"operations_seconds\": 3.0,\n          \"operations_waiting_seconds\": 2.0,\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\"waits\": {\n            \"lock\": {\n              \"12\": 2.0,\n"
+                        "              \"others\": 0.5\n            },\n            \"all\": {\n"
+                        "              \"any\": 1.5\n            }\n          }\n"),
+              std::string::npos)
+        << text;
 }
 
 TEST(Advice, NothingOnAGoodProgram) {
