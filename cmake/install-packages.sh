@@ -13,7 +13,7 @@ rdma="qemu-system-x86 cpio mpich libfabric1 libfabric-bin ibverbs-providers perf
 rdma="$rdma kmod mount hostname mawk procps"
 xpmem="autoconf automake libtool make gcc-12" # builds a module for the emulator's kernel
 bench_only="$openmpi valgrind python3 python3-matplotlib iproute2"
-evidence="python3-clang" # finds the sites of mutants, tests/evidence
+evidence="python3-clang chromium-headless-shell" # finds the sites of mutants, tests/evidence; shows the pages of tests/report
 apps="mpich libmpich-dev gfortran nwchem-mpich libcoarrays-mpich-dev bagel liblapack-dev" # examples/apps
 
 wanted=""
