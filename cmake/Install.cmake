@@ -22,7 +22,7 @@ set(OSC_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/osc)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/osc-config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/osc-config.cmake INSTALL_DESTINATION ${OSC_CONFIG_DIR})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/osc-config-version.cmake
-  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+  VERSION ${PROJECT_VERSION} COMPATIBILITY AnyNewerVersion)
 install(EXPORT osc NAMESPACE osc:: FILE osc-targets.cmake DESTINATION ${OSC_CONFIG_DIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/osc-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/osc-config-version.cmake
   DESTINATION ${OSC_CONFIG_DIR})

@@ -25,7 +25,7 @@ function(osc_multihost_test name)
       set(T_TIMEOUT 200)  # long variants; the limit is for hangs
     endif()
   endif()
-  set(preload ${OSC_ASAN_RUNTIME} $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy> $<TARGET_FILE:multihost_finalize>)
+  set(preload ${OSC_ASAN_RUNTIME} $<TARGET_LINKER_FILE:osc> $<TARGET_FILE:osc_spy> $<TARGET_FILE:multihost_finalize>)
   foreach(library IN LISTS T_BELOW)
     list(APPEND preload $<TARGET_FILE:${library}>)
   endforeach()

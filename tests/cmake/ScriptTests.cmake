@@ -4,7 +4,7 @@
 function(osc_script_test name script)
   cmake_parse_arguments(PARSE_ARGV 2 T "" "LEVEL" "")
   osc_take_level(short)
-  set(preload ${OSC_ASAN_RUNTIME} $<TARGET_FILE:osc>)
+  set(preload ${OSC_ASAN_RUNTIME} $<TARGET_LINKER_FILE:osc>)
   list(JOIN preload ":" preload)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/${script} --mpiexec ${OSC_MPIEXEC}
     --env LD_PRELOAD=${preload} --env MPIR_CVAR_POLLS_BEFORE_YIELD=1 ${T_UNPARSED_ARGUMENTS})

@@ -195,7 +195,7 @@ set_tests_properties(operands.nodes.no_provider.n2 PROPERTIES PASS_REGULAR_EXPRE
 if(TARGET osc AND NOT OSC_SANITIZE)
   add_test(NAME operands.nodes.no_interface.n2 COMMAND sh -c "for job in 1 2 3 4; do timeout -k 5 60 \"$@\"; done" jobs
     ${OSC_MPIEXEC} -n 2 -genv OSC_FALLBACK error -genv OSC_DEBUG fake_nodes=2 -genv OSC_OFI_IFACE nope0
-    -genv LD_PRELOAD $<TARGET_FILE:osc> $<TARGET_FILE:mpi_data> operands)
+    -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc> $<TARGET_FILE:mpi_data> operands)
   set_tests_properties(operands.nodes.no_interface.n2 PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;data;net;short"
     PASS_REGULAR_EXPRESSION "rank [01]: .*no interface nope0 ")
 endif()

@@ -20,7 +20,7 @@ function(osc_rdma_case name)
   endforeach()
   set(command "")
   foreach(word IN LISTS T_COMMAND)
-    string(REGEX REPLACE "\\$<TARGET_FILE:([^>]*)>" "$<PATH:RELATIVE_PATH,$<TARGET_FILE:\\1>,${CMAKE_BINARY_DIR}>" word "${word}")
+    string(REGEX REPLACE "\\$<(TARGET_[A-Z_]+):([^>]*)>" "$<PATH:RELATIVE_PATH,$<\\1:\\2>,${CMAKE_BINARY_DIR}>" word "${word}")
     string(APPEND command " '${word}'")
   endforeach()
   set_property(GLOBAL APPEND_STRING PROPERTY osc_rdma_cases "${name}\t${T_SECONDS}\t${files}\t${command}\n")
@@ -31,7 +31,7 @@ function(osc_rdma_mpi name)
   if(NOT T_SECONDS)
     set(T_SECONDS 300)
   endif()
-  set(preload $<TARGET_FILE:osc> $<TARGET_FILE:osc_spy>)
+  set(preload $<TARGET_LINKER_FILE:osc> $<TARGET_FILE:osc_spy>)
   foreach(library IN LISTS T_BELOW)
     list(APPEND preload $<TARGET_FILE:${library}>)
   endforeach()
@@ -106,7 +106,7 @@ endif()
 set(programs osc_put_latency osc_get_latency osc_acc_latency)
 if(OSC_BUILD_BENCHMARKS)
   osc_rdma_case(measure.ratios SECONDS 1800 FILES ${programs}
-    COMMAND sh ../source/tests/rdma/ratios.sh benchmarks/osu $<TARGET_FILE:osc>)
+    COMMAND sh ../source/tests/rdma/ratios.sh benchmarks/osu $<TARGET_LINKER_FILE:osc>)
 endif()
 
 # Hosts: MPICH over UCX as it is, without UCX's memory events, and a host whose own verbs domain is open. libosc
@@ -128,7 +128,7 @@ foreach(host events events_off own_domain)
   osc_rdma_case(${host}.registrations SECONDS 300 FILES test_put_get rdma_host_domain
     COMMAND sh ../source/tests/rdma/expects.sh "^libosc: rank 0: verbs.ofi_rxm. registrations of transfers: ${registrations}"
       env -u OSC_OFI_PROVIDER OSC_VERBOSE=windows ${environment}
-      mpiexec.mpich -n 2 -genv LD_PRELOAD $<TARGET_FILE:osc>${library} ${put_get} many_puts_then_one_flush)
+      mpiexec.mpich -n 2 -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc>${library} ${put_get} many_puts_then_one_flush)
   if(host STREQUAL "events")
     continue()  # as in the cases above
   endif()
@@ -148,7 +148,7 @@ if(TARGET osc_openmpi_program)
   foreach(protocol auto direct)
     osc_rdma_case(openmpi.stale_memory.${protocol}.n2 SECONDS 900 FILES test_stale_memory_openmpi osc_ompi
       COMMAND sh ../source/tests/rdma/expects.sh "^libosc: rank 0: .*over Open MPI"
-        mpiexec.openmpi --allow-run-as-root --oversubscribe --bind-to none -n 2 -x LD_PRELOAD=$<TARGET_FILE:osc> -x OSC_VERBOSE=1
+        mpiexec.openmpi --allow-run-as-root --oversubscribe --bind-to none -n 2 -x LD_PRELOAD=$<TARGET_LINKER_FILE:osc> -x OSC_VERBOSE=1
         -x OSC_DEBUG=fake_nodes=2,net_protocol=${protocol} $<TARGET_FILE:test_stale_memory_openmpi>)
   endforeach()
 endif()
@@ -159,7 +159,7 @@ set(mpi mpiexec.mpich -n 3 -genv OSC_DEBUG fake_nodes=2)
 foreach(kilobytes 64 1024 16384)
   osc_rdma_case(refused.locked_memory.${kilobytes} SECONDS 300 FILES fault_fabric_faults
     COMMAND sh ../source/tests/rdma/refused.sh sh ../source/tests/rdma/confined.sh ${kilobytes}
-      ${mpi} -genv LD_PRELOAD $<TARGET_FILE:osc> $<TARGET_FILE:fault_fabric_faults> any)
+      ${mpi} -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc> $<TARGET_FILE:fault_fabric_faults> any)
 endforeach()
 if(TARGET rdma_small_device)
   foreach(limit MAX_MR=2 MAX_MR=8 MAX_MR=16 MAX_MR=40 MAX_QP=1 MAX_QP=2 MAX_QP=4 MAX_CQE=64 MAX_CQE=1024 MAX_CQE=4096)
@@ -169,14 +169,14 @@ if(TARGET rdma_small_device)
     string(TOLOWER ${CMAKE_MATCH_1}.${value} what)
     osc_rdma_case(refused.${what} SECONDS 300 FILES fault_fabric_faults rdma_small_device
       COMMAND sh ../source/tests/rdma/refused.sh ${mpi} -genv ${variable} ${value}
-        -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device> $<TARGET_FILE:fault_fabric_faults> any)
+        -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc>:$<TARGET_FILE:rdma_small_device> $<TARGET_FILE:fault_fabric_faults> any)
   endforeach()
   # Enough for the job: libosc serves the windows.
   osc_rdma_mpi(served.max_cqe.8192 PROGRAM test_put_get RANKS 3 BELOW rdma_small_device ENV OSC_DEBUG=fake_nodes=3 RDMA_MAX_CQE=8192)
 
   # Two devices on one link, and the link that goes down.
   set(ends mpiexec.mpich -genv OSC_DEBUG fake_nodes=2 -genv RDMA_RETRIES 5
-    -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:rdma_small_device>)
+    -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc>:$<TARGET_FILE:rdma_small_device>)
   foreach(program test_put_get:-:put_get rdma_link_down:put:down.put rdma_link_down:get:down.get)
     string(REGEX MATCH "^(.*):(.*):(.*)$" _ ${program})
     osc_program(command ${CMAKE_MATCH_1})
@@ -191,7 +191,7 @@ if(TARGET rdma_small_device)
 endif()
 
 # A peer is killed.
-set(dies --mpiexec mpiexec.mpich --env LD_PRELOAD=$<TARGET_FILE:osc>)
+set(dies --mpiexec mpiexec.mpich --env LD_PRELOAD=$<TARGET_LINKER_FILE:osc>)
 osc_rdma_case(killed.holder SECONDS 400 FILES fault_dead_holder COMMAND python3 ../source/tests/fault/run_fault.py ${dies}
   --ranks 4 --seconds 360 --env OSC_DEBUG=fake_nodes=2 -- $<TARGET_FILE:fault_dead_holder>
   locks epochs test notify memory run collectives create)
@@ -208,7 +208,7 @@ set(with_xpmem COMMAND sh ../source/tests/rdma/with_xpmem.sh)
 osc_program(words test_xpmem)
 foreach(ranks 2 3)
   osc_rdma_case(xpmem.own.n${ranks} SECONDS 300 FILES test_xpmem ${with_xpmem} mpiexec.mpich -n ${ranks} -genv OSC_TEST_XPMEM 1
-    -genv OSC_STATS 1 -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:osc_spy> ${words})
+    -genv OSC_STATS 1 -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc>:$<TARGET_FILE:osc_spy> ${words})
 endforeach()
 foreach(run put_get:3 atomicity:3 reductions:2 compare_and_swap:2 datatypes:2 datatype_forms:2 create:3 dynamic:3 regions:2
     lifetimes:3 threads:2 fork:2 errors:3 fence:4 pscw:3 stale_memory:2)
@@ -217,7 +217,7 @@ foreach(run put_get:3 atomicity:3 reductions:2 compare_and_swap:2 datatypes:2 da
   set(ranks ${CMAKE_MATCH_2})
   osc_program(words test_${name})
   osc_rdma_case(xpmem.${name}.n${ranks} SECONDS 600 FILES test_${name} ${with_xpmem} mpiexec.mpich -n ${ranks}
-    -genv LD_PRELOAD $<TARGET_FILE:osc>:$<TARGET_FILE:osc_spy> ${words})
+    -genv LD_PRELOAD $<TARGET_LINKER_FILE:osc>:$<TARGET_FILE:osc_spy> ${words})
 endforeach()
 osc_rdma_case(xpmem.check SECONDS 300 ${with_xpmem} sh ../source/tests/rdma/expects.sh "ok +xpmem +XPMEM attaches"
   $<TARGET_FILE:osc_info> --check)

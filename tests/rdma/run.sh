@@ -46,7 +46,7 @@ fi
 # The files lie in the machine as in the build folder; test scripts lie beside it, as in the source tree.
 {
     cut -f 3 "$payload/cases" | tr ' ' '\n'
-    printf '%s\n' src/libosc.so src/libosc_ofi.so src/libosc_adopt.so src/libosc_reports.so src/libosc_verify.so src/libosc_check.so src/tools/osc_info tests/libosc_spy.so tests/unit/libosc_ofi.so
+    printf '%s\n' src/libosc.so src/libosc.so.1 src/libosc_ofi.so src/libosc_adopt.so src/libosc_reports.so src/libosc_verify.so src/libosc_check.so src/tools/osc_info tests/libosc_spy.so tests/unit/libosc_ofi.so
 } | sort -u | while read -r file; do
     [ -n "$file" ] && [ -e "$build/$file" ] || continue
     mkdir -p "$payload/build/$(dirname "$file")"
