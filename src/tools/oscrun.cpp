@@ -39,7 +39,7 @@ const char* const kUsage =
     "  --off: libosc passes every call on (OSC_DISABLE=1), for comparison\n"
     "  --print: prints the command that oscrun would start, for a shell\n"
     "  --version, --help\n"
-    "  Variables OSC_... of the environment, which README.md lists, reach the processes too.\n"
+    "  Variables OSC_... of the environment, which osc(7) lists, reach the processes too.\n"
     "  Exit status: the command's; 1: libosc could not take effect, 2: wrong arguments, 127: no such command\n";
 
 [[noreturn]] void refuse(const std::string& text, int status = kRefused) {
