@@ -18,6 +18,10 @@ foreach(kind LIBDIR INCLUDEDIR)
     set(OSC_PC_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
   endif()
 endforeach()
+# The loader searches the system's folders by itself.
+if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(OSC_PC_RPATH " -Wl,-rpath,\${libdir}")
+endif()
 configure_file(${CMAKE_CURRENT_SOURCE_DIR}/osc.pc.in ${CMAKE_CURRENT_BINARY_DIR}/osc.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/osc.pc DESTINATION ${pc_folder})
 

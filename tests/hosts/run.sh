@@ -3,8 +3,7 @@
 #   sh tests/hosts/run.sh trixie|forky [HOST] [CTEST ARGUMENT...]
 # over that release's MPICH, or over another HOST of over.sh.
 # OSC_CHROOTS is the folder of the chroots and of the downloaded packages (default: build/hosts); a second run uses what it
-# finds there. debootstrap takes the mirror that apt uses on this machine. Mounts are made in a mount namespace of their
-# own, so none is left behind, however the run ends. Needs root; ends with 77 where it cannot make a chroot.
+# finds there. Needs root; ends with 77 where it cannot make a chroot (chroot.sh).
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 suite=${1:?"usage: sh tests/hosts/run.sh trixie|forky [HOST] [CTEST ARGUMENT...]"}
@@ -20,41 +19,13 @@ root=$folder/$suite
 # know, so no test may see this script's own. The chroot has its own compiler.
 unset OSC_TEST_FULL OSC_CHROOTS CC CXX FC CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
 
-if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null || ! command -v unshare >/dev/null; then
-    echo "hosts: making a chroot needs root, debootstrap and unshare" >&2
-    exit 77
-fi
-
-# inside COMMAND...: runs it in the chroot, with the sources at /osc and a /dev/shm of its own, in which a host that is ended
-# there leaves its segments.
-inside() {
-    unshare --mount sh -eu -c '
-        root=$1 source=$2
-        shift 2
-        for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
-        mount -t tmpfs tmpfs "$root/dev/shm"
-        mkdir -p "$root/osc"
-        mount --bind "$source" "$root/osc"
-        cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-        exec chroot "$root" "$@"' inside "$root" "$source" "$@"
-}
-
-if [ ! -f "$root/.complete" ]; then
-    rm -rf "$root"
-    mkdir -p "$root" "$folder/packages-$suite"
-    # An older debootstrap has no script of the newer release; that of sid fits all of them.
-    script=/usr/share/debootstrap/scripts/$suite
-    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
-    debootstrap --variant=minbase --cache-dir="$folder/packages-$suite" --include=ca-certificates \
-        "$suite" "$root" "$(sh "$source/tests/hosts/mirror.sh")" "$script"
-    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
-    touch "$root/.complete"
-fi
-
-inside sh /osc/cmake/install-packages.sh test openmpi
+. "$source/tests/hosts/chroot.sh"
+can_make_roots hosts
+make_root "$suite" "$root"
+inside "$root" sh /osc/cmake/install-packages.sh test openmpi
 # Without LTO and with several sources in each compilation: one by one and with LTO the build takes a multiple of the time
 # of the tests. What is tested here is another compiler's diagnostics and another host, not its optimiser.
-inside sh -eu -c '
+inside "$root" sh -eu -c '
     cmake -S /osc -B /build/osc -DCMAKE_BUILD_TYPE=RelWithDebInfo -DOSC_UNITY=ON -DOSC_BUILD_BENCHMARKS=OFF
     host=$1
     shift
