@@ -22,7 +22,7 @@ for group in "$@"; do
         build) wanted="$wanted $build" ;;
         test) wanted="$wanted $build $test_only" ;;
         gate) wanted="$wanted $build $test_only $gate_only $rdma" ;;
-        full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap slurm-wlm munge" ;;
+        full) wanted="$wanted $build $test_only $gate_only $rdma debootstrap dpkg-dev slurm-wlm munge" ;;
         openmpi) wanted="$wanted $openmpi" ;;
         rdma) wanted="$wanted $rdma" ;;
         xpmem) wanted="$wanted $xpmem" ;;
