@@ -31,6 +31,8 @@ inside() {
     unshare --mount sh -eu -c '
         root=$1 source=$2
         shift 2
+        # The root of the chroot is a mount of its own, which buildah needs.
+        mount --bind "$root" "$root"
         for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
         mount -t tmpfs tmpfs "$root/dev/shm"
         mkdir -p "$root/osc"
