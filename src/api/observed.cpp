@@ -229,8 +229,7 @@ namespace observed {
 }  // namespace observed
 
 void observe_calls() {
-    if (stats::enabled()) base::observe_waits(&note_wait);
-        // PMPI_X leads to libosc, and so does MPI_X where no tool is called first.
+    // PMPI_X leads to libosc, and so does MPI_X where no tool is called first.
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_FRONT_##kind(name)
 #define OSC_FRONT_Data(name)                                               \
     if (g_mpi.name == g_pmpi.name) g_mpi.name = as_route(&observed::name); \
@@ -240,6 +239,7 @@ void observe_calls() {
 #define OSC_FRONT_Query(...)
 #define OSC_FRONT_Comm(...)
 #include "api/entries.def"
+    if (stats::enabled()) base::observe_waits(&note_wait);
 }
 
 }  // namespace osc
