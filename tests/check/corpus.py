@@ -17,6 +17,10 @@ CALLED = re.compile(r"^    called by .*\(.*?([a-z_]+\.cpp):(\d+)\)$")
 SUMMARY = re.compile(r"^libosc: rank \d+: OSC_CHECK: (\d+) reports? of \d+ kinds?$")
 CASE = re.compile(r"^void (\w+)\(\) \{")
 MARK = re.compile(r"// reported: ([a-z ]+)$")
+RACE = re.compile(r"^=+\nWARNING: ThreadSanitizer: data race .*?^=+\n", re.DOTALL | re.MULTILINE)
+FRAME = re.compile(r"^    #0 .*\+(0x[0-9a-f]+)\)", re.MULTILINE)
+PLACE = re.compile(r":(\d+)")
+COUNT = re.compile(r"^ThreadSanitizer: reported \d+ warnings\n", re.MULTILINE)
 HANGS = re.compile(r"// waits for ever: ([a-z ]+)$")
 
 
@@ -61,6 +65,19 @@ def printed_reports(text):
             others.append(line)
     close()
     return reports, summed, others
+
+
+def take_races(text, program):
+    """The reports of ThreadSanitizer, whose first two frames are the accesses: a counter as that of printed_reports, and the
+    rest of the text. The reports name addresses in the program; addr2line finds the lines."""
+    races = collections.Counter()
+    for report in RACE.findall(text):
+        lines = []
+        for offset in FRAME.findall(report)[:2]:
+            place = subprocess.run(["addr2line", "-e", program, hex(int(offset, 16))], capture_output=True, text=True, check=True)
+            lines.append(int(PLACE.search(place.stdout)[1]))
+        races["data race", tuple(sorted(lines))] += 1
+    return races, COUNT.sub("", RACE.sub("", text))
 
 
 def launch(arguments, settings=()):
@@ -117,13 +134,15 @@ def run_until_reported(arguments, case, expected):
         os.killpg(job.pid, signal.SIGKILL)
 
 
-def compare(text, expected):
-    reports, summed, others = printed_reports(text)
+def compare(text, expected, program):
+    races, text_of_checker = take_races(text, program)
+    reports, summed, others = printed_reports(text_of_checker)
+    reports += races
     wrong = [f"printed but not expected: {name}, lines {lines} ({count} times)"
              for (name, lines), count in sorted((reports - expected).items())]
     wrong += [f"expected but not printed: {name}, lines {lines}" for (name, lines) in sorted(expected - reports)]
     wrong += [f"not a report: {line}" for line in others]
-    if summed != sum(reports.values()):
+    if summed != sum(reports.values()) - sum(races.values()):
         wrong.append(f"the summaries count {summed} reports, {sum(reports.values())} were printed")
     if wrong:
         sys.exit("\n".join(wrong) + "\nThe output:\n" + text)
@@ -143,8 +162,8 @@ def main():
         return check_silence(arguments)
     source = pathlib.Path(__file__).with_name(arguments.wrong)
     expected = expected_reports(source)
-    compare(run(arguments, ["right"]), collections.Counter())
-    compare(run(arguments, ["wrong"]), expected)
+    compare(run(arguments, ["right"]), collections.Counter(), arguments.program[0])
+    compare(run(arguments, ["wrong"]), expected, arguments.program[0])
     hanging = hanging_cases(source)
     for case, report in hanging.items():
         run_until_reported(arguments, case, report)

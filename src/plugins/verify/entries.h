@@ -11,6 +11,7 @@
 #include "base/function_ref.h"
 #include "plugins/libosc.h"
 #include "plugins/verify/ledger.h"
+#include "plugins/verify/thread_sanitizer.h"
 
 namespace osc {
 
@@ -45,6 +46,7 @@ class CallScope {
     CurrentCall* operator->() { return &current_; }
 
   private:
+    const check::IgnoredScope ignored_;
     CurrentCall current_;
     CurrentCall* const call_before_;
     const check::Site site_before_;

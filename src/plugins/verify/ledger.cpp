@@ -8,12 +8,14 @@ void Ledger::on_operation(Operation& operation) {
     const std::lock_guard lock(mutex_);
     operation.number = ++operations_;
     local_buffers_.on_operation(operation);
+    if (local_fibres_ != nullptr) local_fibres_->on_operation(operation);
     if (races_ != nullptr) races_->on_operation(operation);
 }
 
 void Ledger::before(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
     local_buffers_.before(call);
+    if (local_fibres_ != nullptr) local_fibres_->before(call);
     if (races_ != nullptr) races_->before(call);
 }
 

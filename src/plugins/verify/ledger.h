@@ -12,6 +12,7 @@
 
 #include "plugins/verify/events.h"
 #include "plugins/verify/local_buffers.h"
+#include "plugins/verify/local_fibres.h"
 #include "plugins/verify/races.h"
 #include "plugins/verify/report.h"
 
@@ -72,6 +73,8 @@ class Ledger {
     Earlier exposure_;                        // the open post
     std::map<std::uint32_t, Earlier> locks_;  // of single targets
     LocalBuffers local_buffers_{*this};
+    const std::unique_ptr<LocalFibres> local_fibres_ =
+        thread_sanitizer() != nullptr ? std::make_unique<LocalFibres>() : nullptr;
     std::unique_ptr<Races> races_;  // null if not all processes of the window run the checker
     bool compares_ = true;
     std::vector<std::uint64_t> units_;

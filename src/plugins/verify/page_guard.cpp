@@ -334,4 +334,16 @@ void* own_address(const void* address) {
     return const_cast<void*>(address);
 }
 
+void* program_address(const void* address) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::size_t used = g_used.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < used; ++i) {
+        const Guarded& one = *g_table[i].load(std::memory_order_acquire);
+        if (one.lo.load(std::memory_order_acquire) == 0) continue;
+        const std::uintptr_t bytes = one.hi.load(std::memory_order_acquire) - one.view;
+        if (at >= one.own && at - one.own < bytes) return reinterpret_cast<void*>(one.view + (at - one.own));
+    }
+    return const_cast<void*>(address);
+}
+
 }  // namespace osc::check

@@ -54,5 +54,7 @@ class PageGuard {
 /// libosc's own address of what the program sees at `address`; `address` itself outside the views. libosc and the
 /// system calls that it makes must not access a view. Thread-safe.
 void* own_address(const void* address);
+/// The reverse: what the program uses for libosc's `address`.
+void* program_address(const void* address);
 
 }  // namespace osc::check

@@ -241,6 +241,14 @@ Site site_of(const void* returns_to) {
     return walk.found != Site{} ? walk.found : direct.site;
 }
 
+const void* address_of(Site site) {
+    Tables& known = tables();
+    const std::lock_guard lock(known.mutex);
+    const auto found = known.files.find(site.value >> kFileShift);
+    if (found == known.files.end()) return nullptr;
+    return reinterpret_cast<const void*>(found->second.base + (site.value & kOffsetMask));
+}
+
 AccessSite site_of_access(std::span<const void* const> frames) {
     const bool by_library = !frames.empty() && look_up(frames.front()).inside_system;
     for (const void* const frame : frames)

@@ -21,6 +21,9 @@ struct Site {
 /// A few hundred ns at the first call from an address, a table look-up later. Thread-safe.
 Site site_of(const void* returns_to);
 
+/// The address in this process; null if it has not loaded the file. Thread-safe.
+const void* address_of(Site site);
+
 /// The site of an access to memory, from the addresses behind the instruction and of its callers, the innermost first:
 /// the first of them outside the system's libraries and MPI. 0: none.
 struct AccessSite {

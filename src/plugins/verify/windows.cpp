@@ -111,6 +111,7 @@ void report_at_end() {
 }
 
 void verify_calls() {
+    if (base::values().check == "2") check::find_thread_sanitizer();
     const plugin::Table& libosc = plugin::g_libosc;
 // A tool behind libosc keeps its place: only the routes that lead to libosc change.
 #define OSC_ENTRY(kind, name, parameters, arguments) OSC_INSTALL_##kind(name)
