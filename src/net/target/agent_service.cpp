@@ -3,13 +3,11 @@
 
 #include <new>
 
-#include "base/random.h"
-
 namespace osc::net {
 
 std::uint64_t AgentService::add(const ExposedWindow& window) {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t number = (++count_ << 24) | (base::random64() & 0xffffff);
+    const std::uint64_t number = (++count_ << 24) | (secret_ & 0xffffff);
     windows_.emplace(number, window);
     return number;
 }

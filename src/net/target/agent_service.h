@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "net/target/executor.h"
 
 namespace osc::net {
@@ -17,7 +18,7 @@ namespace osc::net {
 /// Thread-safe. execute() and remove() take the same lock: after `remove` has returned, no message works on the window.
 class AgentService {
   public:
-    /// The window's number: counts up, with random low bits, and is never given twice. Not 0.
+    /// The window's number, above random low bits of the process; never given twice, not 0.
     std::uint64_t add(const ExposedWindow& window);
     void remove(std::uint64_t number);
 
@@ -37,7 +38,8 @@ class AgentService {
     std::mutex mutex_;
     std::map<std::uint64_t, ExposedWindow> windows_;
     std::uint64_t count_ = 0;
-    std::vector<CheckedRecord> records_;  // of the message that is being executed
+    const std::uint64_t secret_ = base::random64();  // of this process: numbers of others hardly match its windows
+    std::vector<CheckedRecord> records_;             // of the message that is being executed
     ShapeCache shapes_;
     std::array<std::atomic<std::uint64_t>, kStatuses> replies_{};
 };
