@@ -10,7 +10,8 @@ recompiling them: over MPICH, Intel MPI, Open MPI and libraries of the ABI of MP
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "mpich | openmpi-bin")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libmpich-dev | libopenmpi-dev")
+# osc_report draws with matplotlib.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libmpich-dev | libopenmpi-dev, python3-matplotlib")
 # The file shlibs, and the trigger of ldconfig.
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY >=)
