@@ -62,8 +62,17 @@ struct Setting {
     const Option* option;
 };
 
+// The value of a variable; null if it is not set. The caller of a set-uid program has other rights than the program,
+// and must not choose the files that it writes.
+const char* variable(const char* name) {
+    const char* const value = ::secure_getenv(name);
+    if (value == nullptr && std::getenv(name) != nullptr)
+        warn_for_job("%s is ignored: the program has rights that its caller lacks (AT_SECURE)", name);
+    return value;
+}
+
 std::vector<Setting> debug_settings() {
-    const char* const text = std::getenv("OSC_DEBUG");
+    const char* const text = variable("OSC_DEBUG");
     std::string_view rest = text != nullptr ? text : "";
     std::vector<Setting> all;
     while (!rest.empty()) {
@@ -83,8 +92,8 @@ std::vector<Setting> debug_settings() {
 
 // The value that the environment gives an option, the last one of a repeated key; "" if none.
 std::string_view given(const Option& option) {
-    const char* const variable = option.is_debug() ? nullptr : std::getenv(option.name);
-    std::string_view value = variable != nullptr ? variable : "";
+    const char* const text = option.is_debug() ? nullptr : variable(option.name);
+    std::string_view value = text != nullptr ? text : "";
     for (const Setting& setting : debug_settings())
         if (setting.option == &option) value = setting.value;
     return value;

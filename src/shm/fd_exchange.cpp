@@ -77,11 +77,12 @@ ssize_t receive_descriptor(int from, std::uint64_t& token, int& descriptor) {
     return got;
 }
 
-// The number that the process at the other end has in this one's PID namespace; 0 if it has none.
-pid_t pid_in_namespace(int connection) {
+// The process at the other end as this one's namespaces number it and its user; the number is 0 if it has none.
+ucred owner_of(int connection) {
     ucred peer{};
     socklen_t length = sizeof peer;
-    return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+    if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return {0, static_cast<uid_t>(-1), 0};
+    return peer;
 }
 
 }  // namespace
@@ -132,6 +133,11 @@ Fetched FdExchange::fetch(std::uint64_t number, PeerArena& peer) {
             close_and_forget(fetching_);
             return full ? Fetched::NotYet : Fetched::Never;
         }
+        // Every process sees the name, and may bind it when its owner is gone. Its user alone gets the token.
+        if (owner_of(fetching_).uid != ::geteuid()) {
+            close_and_forget(fetching_);
+            return Fetched::Never;
+        }
         if (::send(fetching_, &token, sizeof token, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof token)) {
             close_and_forget(fetching_);
             return Fetched::NotYet;
@@ -141,7 +147,7 @@ Fetched FdExchange::fetch(std::uint64_t number, PeerArena& peer) {
     int descriptor = -1;
     const ssize_t got = receive_descriptor(fetching_, answer, descriptor);
     if (got < 0 && would_block()) return Fetched::NotYet;
-    const pid_t pid = pid_in_namespace(fetching_);
+    const pid_t pid = owner_of(fetching_).pid;
     close_and_forget(fetching_);
     if (descriptor < 0) return got == static_cast<ssize_t>(sizeof answer) ? Fetched::Never : Fetched::NotYet;
     return peer.adopt(descriptor, pid) ? Fetched::Yes : Fetched::Never;

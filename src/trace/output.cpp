@@ -1,6 +1,7 @@
 #include "trace/output.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,8 +20,13 @@ Output::~Output() {
     if (file_ >= 0) ::close(file_);
 }
 
+// In a folder that all users write to, a link of another user could name any file of this one.
 bool Output::open(const std::string& path) {
-    file_ = base::above_stdio(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    struct stat link {};
+    const bool is_link = ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode);
+    const bool trusted = is_link && (link.st_uid == ::geteuid() || link.st_uid == 0);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (trusted ? 0 : O_NOFOLLOW);
+    file_ = base::above_stdio(::open(path.c_str(), flags, 0666));
     return file_ >= 0;
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "net/network_stack.h"
 #include "net_target.h"
@@ -127,10 +128,8 @@ TEST(Endpoint, AWakeEndsASleep) {
     if (opened == 0) GTEST_SKIP() << "no provider";
 }
 
-TEST(Endpoint, AWrongAccessEndsWithAnError) {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
-#endif
+// Writes with a key that was never one, or with that of a registration that has ended.
+void write_wrongly(bool had_the_key) {
     const Deadline deadline(120);
     std::string why;
     const fabric::Wishes wishes{real_provider(), "", true, false};
@@ -142,19 +141,45 @@ TEST(Endpoint, AWrongAccessEndsWithAnError) {
     fabric::Exposed exposed;
     ASSERT_TRUE(origin->insert(target->address(), peer) && target->expose(&to, sizeof to, exposed));
     std::atomic<bool> ended{false};
-    std::thread polls([&] {
+    std::atomic<int> polls{0};
+    std::thread poller([&] {
         Deaf deaf;
-        while (!ended)
+        for (; !ended; ++polls)
             target->poll(deaf);
     });
-    const int error = perform(*origin, [&](fabric::Operation& operation) {
-        return origin->write(peer, &from, sizeof from, exposed.base, ~exposed.key, operation);
-    });
+    const auto write = [&, base = exposed.base](std::uint64_t key) {
+        return perform(*origin, [&](fabric::Operation& operation) {
+            return origin->write(peer, &from, sizeof from, base, key, operation);
+        });
+    };
+    const std::uint64_t key = exposed.key;
+    if (had_the_key) {
+        EXPECT_EQ(write(key), 0);
+        EXPECT_EQ(std::exchange(to, 0u), 1u);
+        target->revoke(exposed);
+        for (const int before = polls; polls < before + 2;)  // which close the registration
+            std::this_thread::yield();
+    }
+    const int error = write(had_the_key ? key : ~key);
     ended = true;
-    polls.join();
+    poller.join();
     EXPECT_GT(error, 0);
     EXPECT_EQ(to, 0u);
     target->revoke(exposed);
+}
+
+TEST(Endpoint, AWrongAccessEndsWithAnError) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
+#endif
+    write_wrongly(false);
+}
+
+TEST(Endpoint, AKeyEndsWithItsRegistration) {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer does not see how libfabric orders its accesses";
+#endif
+    write_wrongly(true);
 }
 
 TEST_F(TwoNetworks, EveryRequestHasItsReply) {

@@ -194,16 +194,46 @@ TEST_F(Passing, AnOwnerThatDoesNotAnswerIsNotWaitedForHere) {
     EXPECT_EQ(fetch(owner.told.meeting, peer), Fetched::Yes);
 }
 
-// Many ask at once, and one of them says nothing.
-TEST_F(Passing, AnswersAllAndDoesNotWaitForASilentClient) {
+// A socket that listens at the name of a meeting, or is connected to it.
+int socket_at(int (*call)(int, const sockaddr*, socklen_t), std::uint64_t meeting) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     const int length = std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "osc-%016llx",
-                                     static_cast<unsigned long long>(owner.told.meeting));
-    const int silent = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(::connect(silent, reinterpret_cast<sockaddr*>(&name),
-                        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<unsigned>(length))),
-              0);
+                                     static_cast<unsigned long long>(meeting));
+    const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<unsigned>(length));
+    return call(socket, reinterpret_cast<sockaddr*>(&name), bytes) == 0 ? socket : -1;
+}
+
+// Every user sees the name of a meeting, and can bind it when the owner has ended.
+TEST_F(Passing, SendsNoTokenToAnotherUser) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root has a child of another user";
+    const std::uint64_t meeting = base::random64();
+    int ready[2];
+    ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    const pid_t stranger = ::fork();
+    if (stranger == 0) {
+        constexpr uid_t kNobody = 65534;
+        const int socket = ::setresuid(kNobody, kNobody, kNobody) == 0 ? socket_at(&::bind, meeting) : -1;
+        char got[64];
+        if (socket < 0 || ::listen(socket, 1) != 0 || ::write(ready[1], "", 1) != 1) ::_exit(1);
+        ::_exit(::recv(::accept(socket, nullptr, nullptr), got, sizeof got, 0) == 0 ? 0 : 2);
+    }
+    char byte = 1;
+    ::close(ready[1]);
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+    PeerArena peer(owner.hidden());
+    EXPECT_EQ(fetch(meeting, peer, 2), Fetched::Never);
+    int status = -1;
+    ASSERT_EQ(::waitpid(stranger, &status, 0), stranger);
+    EXPECT_EQ(status, 0);
+}
+
+// Many ask at once, and one of them says nothing.
+TEST_F(Passing, AnswersAllAndDoesNotWaitForASilentClient) {
+    const int silent = socket_at(&::connect, owner.told.meeting);
+    ASSERT_GE(silent, 0);
     std::vector<std::thread> callers;
     for (int i = 0; i < 8; ++i)
         callers.emplace_back([&] {

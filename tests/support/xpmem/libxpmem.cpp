@@ -198,7 +198,8 @@ struct xpmem_addr {
 
 EXPORT std::int64_t xpmem_make(void* start, std::size_t bytes, int type, void* permission) {
     const auto mode = static_cast<int>(reinterpret_cast<std::uintptr_t>(permission));
-    if (start != nullptr || bytes != ~std::size_t{0} || type != 1 || (mode & ~0777) != 0) return failed(EINVAL);
+    // The whole memory, and no right for other users.
+    if (start != nullptr || bytes != ~std::size_t{0} || type != 1 || (mode & ~0700) != 0) return failed(EINVAL);
     Table& table = *own_table();
     const int number = table.made.fetch_add(1) + 1;
     table.segments.at(static_cast<std::size_t>(number)).mode.store(mode);
