@@ -16,7 +16,7 @@ class FunctionRef<R(Args...)> {
   public:
     template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-        FunctionRef(F&& callable)  // NOLINT(google-explicit-constructor): a lambda becomes one where it is passed
+        FunctionRef(F&& callable)  // NOLINT(bugprone-forwarding-reference-overload): by `requires`
         : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
           call_([](void* object, Args... args) -> R {
               return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);

@@ -186,6 +186,7 @@ Fault test(Core& core, bool& done) {
         yields = epoch.tests % kYieldEvery == 0;
     }
     if (!remote.empty()) {
+        // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): remote is empty where remote_sync is null
         core.remote_sync->announce_test(remote);
         StateGuard guard(core);
         done = core.epoch.posted && end_exposure(core);

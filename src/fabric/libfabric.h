@@ -101,14 +101,14 @@ class Libfabric final : public Endpoint {
     };
     // Makes room for an operation, and its memory usable, until release(): short memory by a slot, into which it is
     // copied if `results.sent`; longer memory by a registration.
-    Posted local(void* memory, std::size_t bytes, Results results, Operation& operation, Local& used) {
+    Posted local(void* memory, std::size_t bytes, const Results& results, Operation& operation, Local& used) {
         if (most_ > 0 && in_flight_.load(std::memory_order_relaxed) >= most_) return Posted::Again;
         used.memory = static_cast<std::byte*>(memory);
         operation.registration = nullptr;
         operation.slot = -1;
         return needs(FI_MR_LOCAL) ? make_local(bytes, results, operation, used) : Posted::Yes;
     }
-    Posted make_local(std::size_t bytes, Results results, Operation& operation, Local& used);
+    Posted make_local(std::size_t bytes, const Results& results, Operation& operation, Local& used);
     // The operation has ended, with `error`, or was not posted.
     void release(Operation& operation, int error) {
         if (operation.slot >= 0) slots_.give_back(operation.slot, error == 0);

@@ -33,7 +33,8 @@ std::size_t set_variables(std::uint32_t processes) {
     ::setenv("FI_OFI_RXM_USE_SRX", "1", 0);
     ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "512", 0);
     announce_processes(processes);
-    return std::strtoull(std::getenv("FI_OFI_RXM_BUFFER_SIZE"), nullptr, 0);
+    const char* const size = std::getenv("FI_OFI_RXM_BUFFER_SIZE");  // null without memory for the variable
+    return size != nullptr ? std::strtoull(size, nullptr, 0) : kBufferOfOthers;
 }
 
 // A function of libosc_ofi.so; null with the reason in `why`. `buffer`: see set_variables().

@@ -23,7 +23,7 @@ fid_mr* Libfabric::register_locked(const void* base, std::size_t bytes, std::uin
     return nullptr;
 }
 
-Posted Libfabric::make_local(std::size_t bytes, Results results, Operation& operation, Local& used) {
+Posted Libfabric::make_local(std::size_t bytes, const Results& results, Operation& operation, Local& used) {
     if (operation.pinned != nullptr) {
         used.description = operation.pinned;
         return Posted::Yes;

@@ -41,14 +41,17 @@ enum class Wait : std::uint8_t {
     Count
 };
 
-/// All values of one of these.
 template <class Enum>
-inline constexpr auto kAll = [] {
+constexpr auto make_all() {
     std::array<Enum, static_cast<std::size_t>(Enum::Count)> all{};
     for (std::size_t i = 0; i < all.size(); ++i)
         all[i] = static_cast<Enum>(i);
     return all;
-}();
+}
+
+/// All values of one of these.
+template <class Enum>
+inline constexpr auto kAll = make_all<Enum>();
 
 /// Classes of size: up to 8 bytes, then up to 8 times as many each; the last class has no limit.
 inline constexpr std::size_t kSizes = 8;

@@ -124,7 +124,8 @@ void populate(void* memory, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
     static_cast<void>(::madvise(memory, bytes, MADV_POPULATE_WRITE));
 #else
-    static_cast<void>(memory), static_cast<void>(bytes);
+    static_cast<void>(memory);
+    static_cast<void>(bytes);
 #endif
 }
 

@@ -64,6 +64,7 @@ class Team final : public sync::Liveness, public reach::Node {
     template <class Values>
     int largest(MPI_Comm comm, Values& values) {
         static_assert(std::is_standard_layout_v<Values> && alignof(Values) == alignof(int));
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): Values may be of one int
         return largest(comm, std::span(reinterpret_cast<int*>(&values), sizeof values / sizeof(int)));
     }
 

@@ -119,6 +119,7 @@ std::string output_of(const std::vector<std::string>& words) {
     ::posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
     ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string& word : words)
         arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
@@ -150,7 +151,7 @@ std::string by_tool(const LoadedFile& file, std::uint64_t offset) {
         if (end == std::string::npos) continue;
         const std::string function = text.substr(0, end);
         std::string place = text.substr(end + 1, text.find('\n', end + 1) - end - 1);
-        place = place.substr(0, place.find(" (discriminator"));
+        place.resize(std::min(place.size(), place.find(" (discriminator")));
         if (function.starts_with("??") || place.starts_with("??") || place.find(":?") != std::string::npos ||
             place.ends_with(":0"))
             return {};
