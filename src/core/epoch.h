@@ -143,12 +143,23 @@ bool opens(Core& core, std::uint32_t rank);
 /// from now on an open lock or lock_all holds its locks, and an open start has the posts of this node's targets.
 Fault pointers_given(Core& core);
 
-/// Orders this thread's earlier memory accesses before its later ones. It is a read-modify-write instead of a fence
-/// because ThreadSanitizer understands it. The same word counts calls: true once in kPollEvery calls, for the caller to
-/// call shm::poll_host(), so that a polling program drives the host.
+/// Orders this thread's earlier memory accesses before its later ones where a processor may let a later load pass an
+/// earlier store around a seq_cst read-modify-write (aarch64 by exclusive loads and stores), or a store pass a store.
+/// x86-64 does neither. ThreadSanitizer does not know fences.
+inline void fence_if_weak() {
+#if !defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+/// Orders this thread's earlier memory accesses before its later ones. On x86-64 it is a read-modify-write alone. The
+/// same word counts calls: true once in kPollEvery calls, for the caller to call shm::poll_host(), so that a polling
+/// program drives the host.
 inline constexpr std::uint32_t kPollEvery = 1024;
 [[nodiscard]] inline bool order_and_count(std::atomic<std::uint32_t>& word) {
-    return word.fetch_sub(1, std::memory_order_seq_cst) == 1;
+    const bool due = word.fetch_sub(1, std::memory_order_seq_cst) == 1;
+    fence_if_weak();
+    return due;
 }
 
 /// Drives the host after kPollEvery unlocks, which Core::unlocks counts.

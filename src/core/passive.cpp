@@ -130,6 +130,7 @@ Fault unlock(Core& core, std::uint32_t rank) {
         return fail(Fault::Sync, "rank %u was unlocked by another thread meanwhile", rank);
     const HeldLock held = core.target(rank).held_lock;
     drop(core, core.target(rank));
+    if (held == HeldLock::NoCheck) fence_if_weak();  // otherwise the release of the lock orders
     if (--epoch.locks == 0) epoch.access = Access::None;
     if (held != HeldLock::NoCheck) {
         const bool shared =

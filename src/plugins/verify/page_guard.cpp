@@ -222,7 +222,8 @@ void on_fault(int number, siginfo_t* info, void* context) {
     errno = error;
 }
 
-void on_trap(int number, siginfo_t* info, void* context) {
+// Only on x86-64 an instruction ends with a trap.
+[[maybe_unused]] void on_trap(int number, siginfo_t* info, void* context) {
     if (info->si_code != TRAP_TRACE || t_stepping.count == 0) return pass_on(g_before_trap, number, info, context);
     const int error = errno;
     for (; t_stepping.count > 0; --t_stepping.count) {
