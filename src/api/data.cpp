@@ -7,6 +7,7 @@
 #include "core/epoch.h"
 #include "host/datatype.h"
 #include "window/checker.h"
+#include "window/create.h"
 #include "window/request.h"
 
 namespace osc {
@@ -37,6 +38,16 @@ Fault describe_buffer(const char* which, void* base, MPI_Count count, MPI_Dataty
     if (fault != Fault::None || base != nullptr || count == 0 || info->size == 0 || info->layout.true_lb() != 0)
         return fault;
     return fail(Fault::Buffer, "the %s buffer is null", which);
+}
+
+// Refuses a buffer that the processor cannot load and store. The first byte decides: no buffer is of two memories.
+Fault refuse_device(const char* which, const op::Operand& operand) {
+    if (operand.count == 0 || operand.layout == nullptr || operand.layout->size() == 0) return Fault::None;
+    if (!in_device_memory(static_cast<const std::byte*>(operand.base) + operand.layout->true_lb())) return Fault::None;
+    return fail(Fault::Buffer,
+                "the %s buffer is device memory, which libosc does not access: copy it to or from memory of the host, "
+                "or use managed memory",
+                which);
 }
 
 bool reads_origin(op::OpKind kind, Op op) {
@@ -76,6 +87,14 @@ Fault try_perform(Window& window, op::OpKind kind, const Buffers& buffers, MPI_O
     call.compare = buffers.compare;
     call.disp = buffers.disp;
     if (rank == MPI_PROC_NULL) return Fault::None;
+    if (g_has_devices.load(std::memory_order_relaxed)) {
+        fault = refuse_device("origin", call.origin);
+        if (fault == Fault::None) fault = refuse_device("result", call.result);
+        if (fault == Fault::None)
+            fault =
+                refuse_device("compare", {plain(call.compare), call.compare != nullptr ? 1U : 0U, call.origin.layout});
+        if (fault != Fault::None) return fault;
+    }
     if (rank < 0 || static_cast<std::uint32_t>(rank) >= window.core.size)
         return fail(Fault::Rank, "target rank %d is not in [0, %u)", rank, window.core.size);
     if (buffers.disp < 0 && window.flavor != MPI_WIN_FLAVOR_DYNAMIC)

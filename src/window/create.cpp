@@ -192,7 +192,8 @@ class Creation {
         start_agents();
         if (spans_) step([&] { window_->serve_network(wishes_.two_level != 0); });
         if (const int error = agree_on_outcome(); error != MPI_SUCCESS) return abandon(error);
-        serve_fast_paths(window_->handle, window_.get());
+        // The fast paths would load and store in a buffer wherever it lies.
+        if (!look_for_devices()) serve_fast_paths(window_->handle, window_.get());
         // A record or a line that is missing is no fault of the window.
         static_cast<void>(base::attempt([&] {
             window_->say_strategies();

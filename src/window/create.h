@@ -3,6 +3,8 @@
 
 #include <mpi.h>
 
+#include <atomic>
+
 #include "window/window.h"
 
 namespace osc {
@@ -56,5 +58,10 @@ Fault attach_memory(Window& window, const void* base, std::size_t bytes, shm::Sh
 /// and pinned memory does not count, because the processor can access it. Takes a fraction of a microsecond if no such
 /// library is loaded. Thread-safe.
 bool in_device_memory(const void* address);
+
+/// Whether a device library was loaded when a window was created last. Then operations ask where their buffers lie.
+inline constinit std::atomic<bool> g_has_devices{false};
+/// Looks, and returns g_has_devices. Thread-safe.
+bool look_for_devices();
 
 }  // namespace osc

@@ -32,6 +32,7 @@ struct Library {
 Library g_cuda{"libcuda.so"};
 Library g_hip{"libamdhip64.so"};
 Library g_zero{"libze_loader.so"};
+std::mutex g_devices_mutex;  // of all that this file has
 
 // Searches the loaded libraries, if any was loaded since the last call. dlopen alone would search the file system for
 // libraries that are not loaded, which takes longer than the rest of a window's creation.
@@ -141,9 +142,16 @@ class LevelZero {
 
 }  // namespace
 
+bool look_for_devices() {
+    const std::lock_guard lock(g_devices_mutex);
+    look_for_libraries();
+    const bool found = g_cuda.handle != nullptr || g_hip.handle != nullptr || g_zero.handle != nullptr;
+    g_has_devices.store(found, std::memory_order_relaxed);
+    return found;
+}
+
 bool in_device_memory(const void* address) {
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(g_devices_mutex);
     static auto& level_zero = *new LevelZero;  // never destroyed: a destructor may make a window
     look_for_libraries();
     return is_cuda_device(reinterpret_cast<std::uint64_t>(address)) || is_hip_device(address) ||

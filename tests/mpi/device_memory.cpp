@@ -1,5 +1,9 @@
 // Device memory, reported by fake device libraries: the host serves a window over it on all processes, even if only one
 // of them has device memory. It is really the processor's memory, so that the host can serve it here.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -11,7 +15,9 @@
 #pragma weak osc_forwarded
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach",
-             "MPI_Win_fence", "MPI_Put", "MPI_Win_free")
+             "MPI_Win_fence", "MPI_Put", "MPI_Win_free", "MPI_Win_allocate", "MPI_Win_lock_all", "MPI_Win_unlock_all",
+             "MPI_Win_flush", "MPI_Get", "MPI_Rput", "MPI_Accumulate", "MPI_Get_accumulate", "MPI_Fetch_and_op",
+             "MPI_Compare_and_swap")
 
 namespace {
 
@@ -102,6 +108,53 @@ CASE(memory_that_is_managed_or_not_the_devices_is_served) {
             CHECK_OK(MPI_Win_free(&win));
         }
     }
+}
+
+CASE(operations_refuse_it_as_a_buffer) {
+    HOST_CANNOT("it would crash");
+    const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const page = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    long* const device = static_cast<long*>(page) + 8;
+    long* part = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+    CHECK_OK(MPI_Win_allocate(kBytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win));
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    std::fill_n(part, 32, 7);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_OK(MPI_Win_lock_all(0, win));
+    const int to = right();
+    long host = 1;
+    long other = 2;
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (const Claim claim : kDevices) {
+        claim(page, bytes, false);
+        CHECK_CLASS(MPI_Put(device, 1, MPI_LONG, to, 0, 1, MPI_LONG, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Get(device, 4, MPI_LONG, to, 0, 4, MPI_LONG, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Rput(device, 1, MPI_LONG, to, 0, 1, MPI_LONG, win, &request), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Accumulate(device, 1, MPI_LONG, to, 0, 1, MPI_LONG, MPI_SUM, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Get_accumulate(device, 1, MPI_LONG, &host, 1, MPI_LONG, to, 0, 1, MPI_LONG, MPI_SUM, win),
+                    MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Get_accumulate(&host, 1, MPI_LONG, device, 1, MPI_LONG, to, 0, 1, MPI_LONG, MPI_SUM, win),
+                    MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Fetch_and_op(device, &host, MPI_LONG, to, 0, MPI_SUM, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Fetch_and_op(&host, device, MPI_LONG, to, 0, MPI_SUM, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Compare_and_swap(device, &host, &other, MPI_LONG, to, 0, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Compare_and_swap(&host, device, &other, MPI_LONG, to, 0, win), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Compare_and_swap(&host, &other, device, MPI_LONG, to, 0, win), MPI_ERR_BUFFER);
+        // What has no data there, and memory of the host.
+        CHECK_OK(MPI_Put(device, 0, MPI_LONG, to, 0, 0, MPI_LONG, win));
+        CHECK_OK(MPI_Put(device, 1, MPI_LONG, MPI_PROC_NULL, 0, 1, MPI_LONG, win));
+        CHECK_OK(MPI_Fetch_and_op(device, &other, MPI_LONG, to, 0, MPI_NO_OP, win));
+        CHECK_OK(MPI_Get(&host, 1, MPI_LONG, to, 1, 1, MPI_LONG, win));
+        CHECK_OK(MPI_Win_flush(to, win));
+        CHECK_EQ(host, 7);
+        CHECK_EQ(other, 7);
+        claim(nullptr, 0, false);
+    }
+    CHECK_OK(MPI_Win_unlock_all(win));
+    CHECK_OK(MPI_Win_free(&win));
+    ::munmap(page, bytes);
 }
 
 CASE(memory_without_bytes_is_no_devices) {
