@@ -21,7 +21,7 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libosc RENAME copyright)
 endif()
 
-# Only what every job needs is a dependency. libosc_ompi.so and its plugins are loaded over Open MPI alone, and libosc_check.so
+# Only what every job needs is a dependency. libosc_ompi.so and its plugins are loaded over Open MPI alone, and libosc_check*.so
 # by `osc_info --check`: what these need besides is the host's library, which each job has.
 get_property(libraries GLOBAL PROPERTY OSC_LIBRARIES)
 list(FILTER libraries EXCLUDE REGEX "^osc_ompi")

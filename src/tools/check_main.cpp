@@ -2,7 +2,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/launcher.h"
@@ -14,13 +16,28 @@ namespace {
 
 // The host MPI; null with a finding if it cannot be loaded.
 HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
-    void* const library = ::dlopen((folder / "libosc_check.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    auto* const open =
-        library != nullptr ? reinterpret_cast<OpenHostMpi*>(::dlsym(library, "osc_check_open")) : nullptr;
+    struct Face {
+        const char* file;
+        const char* abi;
+    };
+    std::array faces{Face{"libosc_check.so", "MPICH"}, Face{"libosc_check_ompi.so", "Open MPI"}};
+    // A job is of the library whose launcher has started it.
+    if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) std::swap(faces[0], faces[1]);
+    OpenHostMpi* open = nullptr;
+    const char* abi = nullptr;
+    std::string errors;
+    for (const Face& face : faces) {
+        void* const library = ::dlopen((folder / face.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library != nullptr) open = reinterpret_cast<OpenHostMpi*>(::dlsym(library, "osc_check_open"));
+        abi = face.abi;
+        if (open != nullptr) break;
+        const char* const why = ::dlerror();
+        errors += (errors.empty() ? "" : "; ") +
+                  (why != nullptr ? std::string(why) : face.file + std::string(" is not libosc's"));
+    }
     if (open == nullptr) {
-        const char* const error = ::dlerror();
-        add(findings, "host_mpi", State::Problem, error != nullptr ? error : "libosc_check.so is not libosc's",
-            "osc_info finds no MPI library of MPICH's ABI: add its folder to LD_LIBRARY_PATH");
+        add(findings, "host_mpi", State::Problem, errors,
+            "osc_info finds neither an MPI library of MPICH's ABI nor Open MPI: add its folder to LD_LIBRARY_PATH");
         return nullptr;
     }
     HostMpi* const host = open();
@@ -32,8 +49,8 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
         if (const std::string file = std::string("libosc") + suffix + ".so";
             std::filesystem::exists(folder / file, error))
             others += (others.empty() ? "; for other hosts " : ", ") + file;
-    const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", "MPICH"}};
-    add(findings, "host_mpi", State::Ok, version + ", ABI of MPICH, " + path + others, "", data);
+    const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", abi}};
+    add(findings, "host_mpi", State::Ok, version + ", ABI of " + abi + ", " + path + others, "", data);
     return host;
 }
 

@@ -57,7 +57,11 @@ for suite; do
         osc_info --version
         osc_info --check >/tmp/check || { cat /tmp/check && exit 1; }
         echo "osc_info --check: exit status 0, $(grep -c "^  ok" /tmp/check) times ok"
-        apt install gcc libc6-dev libmpich-dev openmpi-bin libopenmpi-dev pkg-config
+        apt install openmpi-bin
+        apt purge mpich "libmpich12*"
+        osc_info --check >/tmp/check || { cat /tmp/check && exit 1; }
+        grep -q "ABI of Open MPI" /tmp/check || { cat /tmp/check && exit 1; }
+        apt install gcc libc6-dev mpich libmpich-dev libopenmpi-dev pkg-config
         for host in mpich openmpi; do
             launcher="mpiexec.$host -n 2"
             [ $host = mpich ] || launcher="$launcher --oversubscribe"

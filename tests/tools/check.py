@@ -1,6 +1,6 @@
 """osc_info --check finds what is made to fail, each with its advice, on one machine and in jobs.
 
-usage: check.py --mpiexec MPIEXEC --without PROGRAM OSC_INFO"""
+usage: check.py --mpiexec MPIEXEC [--openmpi MPIEXEC] --without PROGRAM OSC_INFO"""
 import argparse
 import json
 import os
@@ -12,6 +12,7 @@ import tempfile
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--mpiexec", required=True)
+parser.add_argument("--openmpi", default="")
 parser.add_argument("--without", required=True)
 parser.add_argument("info")
 options = parser.parse_args()
@@ -110,6 +111,16 @@ if run([*SMALL, "true"]).returncode == 0:
 APART = ["unshare", "--pid", "--fork", "--mount-proc"]
 if run([*APART, "true"]).returncode == 0:
     has("PID namespace", local("PID namespace", *APART), "namespaces", "note", "--pid=host")
+if options.openmpi:
+    libraries = [f["data"]["path"] for f in all_of(plain) if f["check"] == "host_mpi"]
+    HIDDEN = ["unshare", "--mount", "sh", "-c", f'mount --bind /dev/null "$(readlink -f {libraries[0]})" && exec "$0" "$@"']
+    if run([*HIDDEN, "true"]).returncode == 0:
+        has("Open MPI alone", local("Open MPI alone", *HIDDEN), "host_mpi", "ok", "ABI of Open MPI")
+    of_openmpi = report("job of Open MPI", [options.openmpi, "--oversubscribe", "-n", "2", *INFO], OMPI_ALLOW_RUN_AS_ROOT="1",
+                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    check("job of Open MPI: nodes", [n["ranks"] for n in of_openmpi["nodes"]] == [[0, 1]], str(of_openmpi))
+    has("job of Open MPI", of_openmpi, "host_mpi", "ok", "ABI of Open MPI")
+    has("job of Open MPI", of_openmpi, "shared_memory", "ok", "ranks 0-1 share memory")
 with tempfile.TemporaryDirectory() as folder:
     # An installation without the library that loads the host MPI, and with a broken network library.
     os.mkdir(os.path.join(folder, "bin"))
