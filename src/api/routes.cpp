@@ -38,12 +38,13 @@ namespace {
 std::atomic<bool> g_aside{false};
 std::atomic<bool> g_handed_over{false};
 
+// `symbol`: the function's name with PMPI_, behind whose first letter the other one is.
 template <class Function>
-void choose(Route<Function>& called, Route<Function>& profiled, Function* ours, void* host, const char* symbol,
-            bool disabled) {
-    void* const next = host::next_symbol(symbol);
+void choose(Route<Function>& called, Route<Function>& profiled, Function* ours, const char* symbol, bool disabled) {
+    void* const next = host::next_symbol(symbol + 1);
     const bool tool = next != nullptr && !host::in_host_library(next);
-    if (disabled && host != nullptr) ours = reinterpret_cast<Function*>(host);
+    if (void* const host = disabled ? host::host_symbol(symbol) : nullptr; host != nullptr)
+        ours = reinterpret_cast<Function*>(host);
     profiled = ours;
     called = tool ? reinterpret_cast<Function*>(next) : ours;
 }
@@ -76,9 +77,8 @@ void serve() {
     base::find_own_folder();
     if (!disabled) load_reports();
     announce_settings();
-#define OSC_ENTRY(kind, name, parameters, arguments)                                        \
-    choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), \
-           host::host_symbol("PMPI_" #name), "MPI_" #name, disabled);                       \
+#define OSC_ENTRY(kind, name, parameters, arguments)                                                                  \
+    choose(g_mpi.name, g_pmpi.name, as_route(static_cast<int(*) parameters>(&entry::name)), "PMPI_" #name, disabled); \
     g_own.name = as_route(static_cast<int(*) parameters>(&entry::name));
 #include "api/entries.def"
     set_exports(g_exports, true);

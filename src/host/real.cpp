@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -61,10 +62,40 @@ void* open_hidden(const char* symbol) {
     return nullptr;
 }
 
-// The address of the library that an address belongs to.
-void* base_of(void* address) {
-    Dl_info info{};
-    return address != nullptr && ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
+// The addresses of a library; none if no library has been found.
+struct Span {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    bool contains(const void* address) const {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        return at >= begin && at < end;
+    }
+};
+
+Span g_host;
+
+// Those of the library that has `address`. dladdr would look at each symbol of the library, thousands in an MPI's.
+Span span_of(const void* address) {
+    struct Search {
+        const void* address;
+        Span found;
+    } search{address, {}};
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+            Span span{UINTPTR_MAX, 0};
+            for (int i = 0; i < info->dlpi_phnum; ++i) {
+                const auto& part = info->dlpi_phdr[i];
+                if (part.p_type != PT_LOAD) continue;
+                const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+                span = {std::min(span.begin, begin), std::max(span.end, begin + part.p_memsz)};
+            }
+            auto& looked = *static_cast<Search*>(data);
+            if (!span.contains(looked.address)) return 0;
+            looked.found = span;
+            return 1;
+        },
+        &search);
+    return search.found;
 }
 
 // Searches the host's library and the libraries that it needs, but no others of the process.
@@ -72,14 +103,14 @@ void* library_symbol(const char* symbol) {
     return g_library != nullptr ? loader_dlsym()(g_library, symbol) : nullptr;
 }
 
-// The addresses of MPI libraries beside the host's, which tools have loaded.
-std::vector<void*> other_libraries() {
-    std::vector<void*> found;
+// MPI libraries beside the host's, which tools have loaded.
+std::vector<Span> other_libraries() {
+    std::vector<Span> found;
     for (const std::string& file : mpi_files()) {
         void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (handle == nullptr) continue;
-        void* const base = base_of(loader_dlsym()(handle, kHostFunction));
-        if (base != nullptr && base != base_of(library_symbol(kHostFunction))) found.push_back(base);
+        const Span span = span_of(loader_dlsym()(handle, kHostFunction));
+        if (span.end != 0 && !span.contains(library_symbol(kHostFunction))) found.push_back(span);
         ::dlclose(handle);
     }
     return found;
@@ -88,8 +119,8 @@ std::vector<void*> other_libraries() {
 // What they define is none of the host's, and no tool's.
 bool in_other_library(void* address) {
     if (address == nullptr || g_library == nullptr) return false;
-    static const std::vector<void*> others = other_libraries();
-    return !others.empty() && std::find(others.begin(), others.end(), base_of(address)) != others.end();
+    static const std::vector<Span> others = other_libraries();
+    return std::any_of(others.begin(), others.end(), [address](const Span& other) { return other.contains(address); });
 }
 
 // MPI 5.0 limits the version text to MPI_MAX_LIBRARY_VERSION_STRING, which is 8192 in its ABI and less in Open MPI's.
@@ -135,7 +166,9 @@ Host find_host() {
     const std::lock_guard lock(mutex);
     if (found != Host::None) return found;
     g_library = next_symbol(kHostFunction) != nullptr ? open_next(kHostFunction) : open_hidden(kHostFunction);
-    if (host_symbol(kHostFunction) == nullptr) return Host::None;
+    void* const known = host_symbol(kHostFunction);
+    if (known == nullptr) return Host::None;
+    g_host = span_of(known);
     const bool ours = std::strcmp(suffix_of_host(), abi::kSuffix) == 0;
     found = ours ? Host::Ours : Host::Foreign;
     if (ours) fill(detail::g_real);
@@ -186,9 +219,8 @@ void search_behind(NextSymbol* next) {
     g_next = next;
 }
 
-bool in_host_library(void* address) {
-    void* const base = base_of(address);
-    return base != nullptr && base == base_of(host_symbol(kHostFunction));
+bool in_host_library(const void* address) {
+    return g_host.contains(address);
 }
 
 }  // namespace osc::host

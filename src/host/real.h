@@ -60,7 +60,8 @@ NextSymbol next_symbol;
 /// Before the first call of this file.
 void search_behind(NextSymbol* next);
 
-/// Whether `address` lies in the library that holds the host's PMPI functions: false for a tool's wrapper.
-bool in_host_library(void* address);
+/// Whether `address` lies in the library that holds the host's PMPI functions: false for a tool's wrapper, and before
+/// find_host() has found one.
+bool in_host_library(const void* address);
 
 }  // namespace osc::host
