@@ -204,7 +204,9 @@ std::string meant(const std::string& variable) {
     return "did you mean " + (option.is_debug() ? "OSC_DEBUG=" + name + "=..." : name) + "?";
 }
 
-Values read() {
+}  // namespace
+
+Values read_values() {
     Values values;
     std::size_t row = 0;
 #define OSC_OPTION(id, name, key, type, limits, on_off, fallback, help) read_into(values.id, kTable[row++]);
@@ -219,8 +221,6 @@ Values read() {
         warn_for_job("unknown option %s; %s", unknown.name.c_str(), unknown.remedy.c_str());
     return values;
 }
-
-}  // namespace
 
 // Optimal string alignment distance, three rows of the table at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -258,7 +258,7 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
 }
 
 const Values& values() {
-    static const Values& known = *new Values(read());  // never destroyed: MPI may be finalized at exit
+    static const Values& known = *new Values(read_values());  // never destroyed: MPI may be finalized at exit
     return known;
 }
 

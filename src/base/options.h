@@ -42,6 +42,9 @@ struct Values {
 /// The process's options, read from the environment on first use. Thread-safe.
 const Values& values();
 
+/// What the environment says now, for values() and for tests. Thread-safe while no thread changes the environment.
+Values read_values();
+
 /// The table itself, for osc_info and docs; `count` receives its length.
 const Option* table(std::size_t& count);
 

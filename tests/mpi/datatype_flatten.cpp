@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "datatype_compare.h"
 #include "datatype_random.h"
 #include "host/datatype.h"
 #include "host/real.h"
@@ -27,9 +28,7 @@ using osc::host::TypeInfo;
 using osc::host::TypeRef;
 
 int g_errors = 0;
-int g_host_wide = 0;   // types with wider true bounds by the host than their data
-int g_host_short = 0;  // types that the host packed too short
-long g_compared = 0;   // types with data that the host has packed and unpacked, too
+osct::Compared g_compared;
 MPI_Comm g_self = MPI_COMM_NULL;
 
 void check(bool good, const char* what, long detail = 0) {
@@ -38,58 +37,8 @@ void check(bool good, const char* what, long detail = 0) {
 }
 
 void compare(MPI_Datatype type, const TypeInfo& info, long round) {
-    MPI_Count size = 0, lb = 0, extent = 0, true_lb = 0, true_extent = 0;
-    MPI_Type_size_x(type, &size);
-    MPI_Type_get_extent_x(type, &lb, &extent);
-    MPI_Type_get_true_extent_x(type, &true_lb, &true_extent);
-    check(static_cast<MPI_Count>(info.size) == size, "size", round);
-    check(info.layout.extent() == extent, "extent", round);
-    // For types without data, or with empty blocks, hosts define true bounds differently.
-    if (size == 0) return;
-    // MPICH lets parts without data widen the true bounds; ours cover data only, so they lie within.
-    const MPI_Count low = info.layout.true_lb();
-    const MPI_Count high = low + static_cast<MPI_Count>(info.layout.true_extent());
-    if (low != true_lb || high != true_lb + true_extent) ++g_host_wide;
-    check(true_lb <= low && high <= true_lb + true_extent, "true bounds", round);
-
-    const int count = 1 + static_cast<int>(round % 3);
-    osc::op::Bounds bounds;
-    check(info.layout.bounds(static_cast<std::size_t>(count), bounds), "bounds", round);
-    if (bounds.hi - bounds.lo > 4'000'000 || size * count > 1'000'000) return;
-    std::vector<unsigned char> memory(static_cast<std::size_t>(bounds.hi - bounds.lo));
-    for (std::size_t i = 0; i < memory.size(); ++i)
-        memory[i] = static_cast<unsigned char>((i * 2654435761u) >> 13);
-    const unsigned char* base = memory.data() - bounds.lo;
-    std::vector<unsigned char> ours(info.size * static_cast<std::size_t>(count)), theirs(ours.size() + 64);
-    osc::op::copy(osc::op::Layout::leaf(osc::Basic::U8), ours.size(), ours.data(), info.layout,
-                  static_cast<std::size_t>(count), base);
-    int position = 0;
-    MPI_Pack(base, count, type, theirs.data(), static_cast<int>(theirs.size()), &position, MPI_COMM_SELF);
-    // MPICH 4.0.2 rounds the packed size of some contiguous types down to a multiple of 3: what it packed must agree.
-    const auto given = static_cast<std::size_t>(position);
-    if (given != ours.size()) ++g_host_short;
-    check(given <= ours.size() && ours.size() - given < 3, "packed size", round);
-    check(std::equal(ours.begin(), ours.begin() + position, theirs.begin()), "packed bytes", round);
-    // Back by the same places: what is packed again is the same, if no byte has two places.
-    std::vector<unsigned char> back(memory.size());
-    std::vector<unsigned char> again(ours.size());
-    unsigned char* const there = back.data() - bounds.lo;
-    const osc::op::Layout bytes = osc::op::Layout::leaf(osc::Basic::U8);
-    osc::op::copy(info.layout, static_cast<std::size_t>(count), there, bytes, ours.size(), ours.data());
-    osc::op::copy(bytes, ours.size(), again.data(), info.layout, static_cast<std::size_t>(count), there);
-    check(again == ours, "unpacked bytes", round);
-    if (given == ours.size()) {
-        std::vector<unsigned char> host(memory.size());
-        position = 0;
-        MPI_Unpack(theirs.data(), static_cast<int>(given), &position, host.data() - bounds.lo, count, type,
-                   MPI_COMM_SELF);
-        check(back == host, "places of unpacked bytes", round);
-    }
-    ++g_compared;
-    if (info.basic != Basic::None)
-        check(info.layout.elements().size() * osc::op::significant_size(info.basic) ==
-                  info.size * osc::op::element_size(info.basic),
-              "elements", round);
+    const char* const wrong = osct::compare(type, info, 1 + static_cast<int>(round % 3), g_compared);
+    check(wrong == nullptr, wrong, round);
 }
 
 void random_types(long rounds) {
@@ -132,9 +81,9 @@ void random_types(long rounds) {
         for (MPI_Datatype& each : owned)
             MPI_Type_free(&each);
     }
-    check(g_compared > rounds * 9 / 10, "too few types have data", g_compared);
-    check(g_host_wide < rounds / 100 + 1, "host's true bounds differ too often", g_host_wide);
-    check(g_host_short < rounds / 10 + 1, "host packed too little too often", g_host_short);
+    check(g_compared.types > rounds * 9 / 10, "too few types have data", g_compared.types);
+    check(g_compared.wide < rounds / 100 + 1, "host's true bounds differ too often", g_compared.wide);
+    check(g_compared.cut < rounds / 10 + 1, "host packed too little too often", g_compared.cut);
     for (int which = 0; which < osct::kConstructors; ++which)
         check(used[which] > 0 || rounds < 1000, "constructor not used", which);
 }

@@ -7,16 +7,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace osct {
 
-/// Numbers in closed ranges, the same for the same seed on every machine with this standard library.
+/// Numbers in closed ranges: those of a seed, the same on every machine with this standard library, or those that
+/// `draw` makes.
 class Random {
   public:
-    explicit Random(unsigned seed) : engine_(seed) {}
-    int operator()(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
+    explicit Random(unsigned seed)
+        : draw_([engine = std::mt19937(seed)](int low, int high) mutable {
+              return std::uniform_int_distribution<int>(low, high)(engine);
+          }) {}
+    explicit Random(std::function<int(int, int)> draw) : draw_(std::move(draw)) {}
+    int operator()(int low, int high) { return draw_(low, high); }
     std::vector<int> list(int n, int low, int high) {
         std::vector<int> values(static_cast<std::size_t>(n) + 1);
         for (int& value : values)
@@ -30,7 +37,7 @@ class Random {
     }
 
   private:
-    std::mt19937 engine_;
+    std::function<int(int, int)> draw_;
 };
 
 /// The number of constructors that construct() has. Those from kKinds on make predefined types, which are never freed.

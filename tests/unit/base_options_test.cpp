@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "../fuzz/options_input.h"
 #include "base/options.h"
 
 namespace osc::test {
@@ -185,6 +187,28 @@ TEST(Options, VerboseTakesSubjectsAndAll) {
     EXPECT_TRUE(says("all", "counters"));
     EXPECT_FALSE(says("windows,counters", "counter"));
     EXPECT_FALSE(says("", "counters"));
+}
+
+// tests/fuzz has the same under libFuzzer.
+TEST(Options, AnyEnvironmentGivesWhatTheTableSays) {
+    const auto all = [](const base::Values&) {
+        std::mt19937 random(61);
+        int taken = 0, refused = 0, unknown = 0;
+        for (int round = 0; round < 1000; ++round) {
+            std::vector<std::uint8_t> input(1 + random() % 200);
+            std::ranges::generate(input, [&] { return static_cast<std::uint8_t>(random()); });
+            OptionsInput options;
+            if (const char* wrong = options.run(input.data(), input.size()); wrong != nullptr) {
+                std::printf("round %d: %s\n", round, wrong);
+                return false;
+            }
+            taken += options.taken();
+            refused += options.refused();
+            unknown += options.unknown();
+        }
+        return taken > 500 && refused > 500 && unknown > 500;
+    };
+    EXPECT_TRUE(with({}, all).passed);
 }
 
 TEST(Options, EveryRowHasANameAndAShortMeaning) {

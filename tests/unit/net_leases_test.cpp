@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "net/origin/region_cache.h"
+#include "../fuzz/leases_input.h"
 #include "net_target.h"
 
 namespace osc::test {
@@ -13,62 +13,6 @@ namespace {
 
 using net::Lease;
 using net::RegionCache;
-
-/// Exposes anything, and knows what is exposed.
-class Exposing final : public fabric::Endpoint {
-  public:
-    bool expose(void* base, std::size_t, fabric::Exposed& exposed) override {
-        if (refuses) return false;
-        exposed = {this, ++keys_, reinterpret_cast<std::uint64_t>(base) + kShift};
-        live_[keys_].store(true);
-        return true;
-    }
-    void revoke(fabric::Exposed& exposed) override {
-        EXPECT_TRUE(live_[exposed.key].exchange(false));
-        exposed = {};
-    }
-    bool is_live(std::uint64_t key) const { return live_[key].load(); }
-    std::uint64_t keys() const { return keys_; }
-
-    static constexpr std::uint64_t kShift = 0x1000000;
-    bool refuses = false;
-
-    // The rest of an endpoint is not for these tests.
-    const fabric::Address& address() const override { return address_; }
-    const char* provider() const override { return "none"; }
-    std::uint32_t ipv4() const override { return 0; }
-    bool insert(const fabric::Address&, fabric::PeerId&) override { return false; }
-    fabric::Posted send(fabric::PeerId, const void*, std::size_t, fabric::Operation&) override {
-        return fabric::Posted::Failed;
-    }
-    fabric::Posted send_copied(fabric::PeerId, const void*, std::size_t) override { return fabric::Posted::Failed; }
-    std::size_t largest_copied() const override { return 0; }
-    fabric::Posted write(fabric::PeerId, const void*, std::size_t, std::uint64_t, std::uint64_t,
-                         fabric::Operation&) override {
-        return fabric::Posted::Failed;
-    }
-    fabric::Posted read(fabric::PeerId, void*, std::size_t, std::uint64_t, std::uint64_t, fabric::Operation&) override {
-        return fabric::Posted::Failed;
-    }
-    std::size_t longest_row(fabric::RowForm, Basic, Op) const override { return 0; }
-    fabric::Posted update(fabric::PeerId, fabric::AtomicRow&, std::uint64_t, std::uint64_t,
-                          fabric::Operation&) override {
-        return fabric::Posted::Failed;
-    }
-    bool has_hardware_atomics() const override { return false; }
-    std::size_t largest_transfer() const override { return 0; }
-    std::size_t direct_from() const override { return 0; }
-    const char* flaw() const override { return ""; }
-    const char* atomics_flaw() const override { return ""; }
-    int poll(fabric::Receiver&) override { return 0; }
-    int sleep(int, fabric::Receiver&) override { return 0; }
-    void wake() override {}
-
-  private:
-    std::uint64_t keys_ = 0;
-    std::vector<std::atomic<bool>> live_ = std::vector<std::atomic<bool>>(100000);
-    fabric::Address address_;
-};
 
 Body look_up(std::int64_t address, std::uint32_t count = 1) {
     return Body().add({Opcode::Lookup, Basic::None, Op::None, 0, count, address});
@@ -104,7 +48,7 @@ class Leases : public ::testing::Test {
 
     Target target_;
     std::vector<std::byte> memory_ = std::vector<std::byte>(kRegions * kBytes);
-    Exposing endpoint_;
+    Exposing endpoint_{8};
     shm::RegionTable regions_{target_.dynamic_ranks.controls().block(0)};
     net::Leases leases_{regions_, &endpoint_};
     SlowCaches caches_;
@@ -218,6 +162,23 @@ TEST_F(Leases, AreWithdrawnWhenUnused) {
     EXPECT_FALSE(target_.service.resume());
 }
 
+// Random steps of an owner and of origins against a model; tests/fuzz has the same under libFuzzer.
+TEST(LeasesOfAnyOrder, AreAsTheModelSays) {
+    std::mt19937 random(61);
+    std::uint64_t withdrawn = 0, accesses = 0;
+    for (int round = 0; round < 500; ++round) {
+        std::vector<std::uint8_t> input(1 + random() % 3000);
+        std::ranges::generate(input, [&] { return static_cast<std::uint8_t>(random()); });
+        LeasesInput leases;
+        const char* wrong = leases.run(input.data(), input.size());
+        ASSERT_EQ(wrong, nullptr) << wrong << "; round " << round;
+        withdrawn += leases.withdrawn();
+        accesses += leases.accesses();
+    }
+    EXPECT_GT(withdrawn, 500u);
+    EXPECT_GT(accesses, 500u);
+}
+
 /// An origin of the stress below: its cache, its handler's lock, and its own end of the network.
 class Origin final : public net::Caches {
   public:
@@ -236,7 +197,7 @@ TEST(LeasesOfThreads, NoAccessReachesRevokedMemory) {
     constexpr std::uint32_t kOrigins = 3, kPlaces = 4;
     const auto kWithdrawals = static_cast<std::uint64_t>(times(20000, 3000));
     std::vector<std::byte> memory(kPlaces * 64);
-    Exposing endpoint;
+    Exposing endpoint(100000);
     Ranks ranks(1);
     shm::RegionTable table(ranks.controls().block(0));
     net::Leases leases(table, &endpoint);
