@@ -1,0 +1,224 @@
+// A script of epochs in which one process meets a fault at a chosen moment: campaign.py makes the table and runs it.
+//
+//   fault_campaign EPOCH VICTIM FAULT MOMENT STEP [private]
+//
+// EPOCH: lock, fence, pscw, window. VICTIM: a rank; 2 is the target, 0 and 1 are origins, 3 has no accesses in
+// lock and pscw. FAULT: kill, stop (continued later), abort, pause (until the launcher ends the job). MOMENT: before,
+// in or after the STEP of that name in the round kFault. Every call must succeed, or report the death if there is one.
+#include <sys/wait.h>
+
+#include <cstring>
+#include <random>
+
+#include "survivors.h"
+
+namespace {
+
+using namespace fault;
+
+constexpr int kTarget = 2, kRounds = 12, kFault = 6;
+constexpr int kBlock = 2000;
+constexpr int kWords = 2 * kBlock + 4;  // a block and a counter of each origin
+
+const char *g_fault, *g_moment, *g_step;
+int g_victim = 0;
+int g_round = 0;
+bool g_private = false;
+bool g_reached = false;
+
+// A child that stops this process, and continues it later.
+pid_t stop_after(double seconds) {
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::usleep(static_cast<useconds_t>(seconds * 1e6));
+    ::kill(parent, SIGSTOP);
+    ::usleep(500000);
+    ::kill(parent, SIGCONT);
+    ::_exit(0);
+}
+
+void suffer() {
+    g_reached = true;
+    if (std::strcmp(g_fault, "stop") == 0) ::waitpid(stop_after(0), nullptr, 0);
+    if (std::strcmp(g_fault, "kill") == 0) ::kill(::getpid(), SIGKILL);
+    if (std::strcmp(g_fault, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (std::strcmp(g_fault, "pause") == 0) {
+        meet_survivors("reached", false);
+        sleep_for(3600);
+    }
+}
+
+bool is(const char* word, const char* wanted) {
+    return std::strcmp(word, wanted) == 0;
+}
+
+bool now_at(const char* moment, const char* step) {
+    return g_round == kFault && !g_reached && is(g_moment, moment) && is(g_step, step);
+}
+
+// One call of the script; false if it reports a death.
+template <class Call>
+bool step(const char* name, Call&& call) {
+    std::thread during;
+    pid_t child = 0;
+    if (now_at("in", name)) {
+        // Where calls wait for other processes, these come late, and the victim waits when the fault comes.
+        const bool waits = !is(name, "put") && !is(name, "accumulate") && !is(name, "flush") && !is(name, "unlock");
+        if (g_rank == g_victim) {
+            std::mt19937 random{std::random_device{}()};
+            const double after = waits ? 0.05 : std::uniform_real_distribution<>(0, 0.0002)(random);
+            g_reached = true;
+            if (is(name, "lock")) sleep_for(0.03);  // the other origin has the lock
+            if (is(g_fault, "stop"))
+                child = stop_after(after);
+            else
+                during = std::thread([after] {
+                    sleep_for(after);
+                    suffer();
+                });
+        } else if (waits && !is(name, "lock")) {
+            sleep_for(0.15);
+        }
+    }
+    if (g_rank == g_victim && now_at("before", name)) suffer();
+    const int error = timed(name, call);
+    if (during.joinable()) during.join();
+    if (child != 0) ::waitpid(child, nullptr, 0);
+    if (g_rank == g_victim && now_at("after", name)) suffer();
+    const bool may_fail = is(g_fault, "kill");
+    check(error == MPI_SUCCESS || (may_fail && error == MPI_ERR_OTHER), name, error, MPI_SUCCESS);
+    return error == MPI_SUCCESS;
+}
+
+struct Window {
+    long* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+};
+
+bool create(Window& w) {
+    const MPI_Aint bytes = kWords * static_cast<MPI_Aint>(sizeof(long));
+    const bool good = step("create", [&] {
+        if (!g_private) return MPI_Win_allocate(bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w.base, &w.win);
+        w.base = static_cast<long*>(std::calloc(kWords, sizeof(long)));
+        return MPI_Win_create(w.base, bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w.win);
+    });
+    if (good) MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
+    if (good && !g_private) std::memset(w.base, 0, static_cast<std::size_t>(bytes));
+    return good;
+}
+
+bool release(Window& w) {
+    const bool good = step("free", [&] { return MPI_Win_free(&w.win); });
+    if (good && g_private) std::free(w.base);
+    return good;
+}
+
+// The origin's block of the target's memory gets the round's number.
+bool put(const Window& w, std::vector<long>& block) {
+    block.assign(kBlock, g_round);
+    return step("put", [&] {
+        return MPI_Put(block.data(), kBlock, MPI_LONG, kTarget, g_rank * kBlock, kBlock, MPI_LONG, w.win);
+    });
+}
+
+void holds(const long* block, const char* what) {
+    for (int i = 0; i < kBlock; ++i)
+        if (block[i] != g_round) return check_eq(block[i], g_round, what);
+    check_eq(g_round, g_round, what);
+}
+
+bool origin() {
+    return g_rank < 2;
+}
+
+// The blocks at the target after a synchronisation that reports no death.
+void both_hold(const Window& w) {
+    for (int from = 0; from < 2 && g_rank == kTarget; ++from)
+        holds(w.base + from * kBlock, "what an epoch has completed");
+}
+
+bool lock(const Window& w, std::vector<long>& block) {
+    if (!origin()) {
+        step("compute", [] {
+            sleep_for(0.002);
+            return MPI_SUCCESS;
+        });
+        return true;
+    }
+    if (!step("lock", [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, w.win); })) return false;
+    if (now_at("in", "lock") && g_rank != g_victim) sleep_for(0.15);
+    static const long one = 1;
+    long seen = -1;
+    std::vector<long> back(kBlock, -1);
+    bool good =
+        put(w, block) &&
+        step("accumulate",
+             [&] {
+                 return MPI_Accumulate(&one, 1, MPI_LONG, kTarget, 2 * kBlock + g_rank, 1, MPI_LONG, MPI_SUM, w.win);
+             }) &&
+        step("flush", [&] { return MPI_Win_flush(kTarget, w.win); });
+    good = good && step("get", [&] {
+               MPI_Get(&seen, 1, MPI_LONG, kTarget, 2 * kBlock + g_rank, 1, MPI_LONG, w.win);
+               MPI_Get(back.data(), kBlock, MPI_LONG, kTarget, g_rank * kBlock, kBlock, MPI_LONG, w.win);
+               return MPI_Win_flush(kTarget, w.win);
+           });
+    if (good) check_eq(seen, g_round, "a counter of this process");
+    if (good) holds(back.data(), "what this process has put");
+    return step("unlock", [&] { return MPI_Win_unlock(kTarget, w.win); }) && good;
+}
+
+bool fence(const Window& w, std::vector<long>& block) {
+    bool good = step("fence", [&] { return MPI_Win_fence(0, w.win); });
+    if (good && origin()) good = put(w, block);
+    good = good && step("last_fence", [&] { return MPI_Win_fence(0, w.win); });
+    if (good) both_hold(w);
+    return good;
+}
+
+bool pscw(const Window& w, std::vector<long>& block, MPI_Group origins, MPI_Group target) {
+    if (origin())
+        return step("start", [&] { return MPI_Win_start(target, 0, w.win); }) && put(w, block) &&
+               step("complete", [&] { return MPI_Win_complete(w.win); });
+    if (g_rank != kTarget) return true;
+    const bool good = step("post", [&] { return MPI_Win_post(origins, 0, w.win); }) &&
+                      step("wait", [&] { return MPI_Win_wait(w.win); });
+    if (good) both_hold(w);
+    return good;
+}
+
+bool window() {
+    Window w;
+    std::vector<long> block;
+    return create(w) && fence(w, block) && release(w);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    begin(argc, argv);
+    if (g_size != 4 || argc < 6) return 1;
+    const char* epoch = g_scenario = argv[1];
+    g_victim = std::atoi(argv[2]);
+    g_fault = argv[3];
+    g_moment = argv[4];
+    g_step = argv[5];
+    g_private = argc > 6;
+    Window w;
+    std::vector<long> block;
+    MPI_Group origins = group_of({0, 1}), target = group_of({kTarget});
+    bool good = create(w);
+    // A call of each rank that libosc serves, which leave() counts.
+    must_work("own lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, w.win); });
+    must_work("own unlock", [&] { return MPI_Win_unlock(g_rank, w.win); });
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (g_round = 1; good && g_round <= kRounds; ++g_round)
+        good = is(epoch, "lock")    ? lock(w, block)
+               : is(epoch, "fence") ? fence(w, block)
+               : is(epoch, "pscw")  ? pscw(w, block, origins, target)
+                                    : window();
+    if (g_rank == g_victim) check(g_reached, "the fault's moment", 0, 1);
+    if (is(g_fault, "stop") && good) must_work("free", [&] { return MPI_Win_free(&w.win); });
+    // In PSCW a process that waits for one whose call failed learns of its end.
+    leave(!is(epoch, "pscw") || good);
+}
