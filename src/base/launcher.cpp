@@ -52,6 +52,10 @@ bool is_hydra() {
     return first_of({"MPI_LOCALRANKID"}) != nullptr;
 }
 
+bool is_open_mpi() {
+    return first_of({"OMPI_COMM_WORLD_SIZE"}) != nullptr;
+}
+
 std::string job_on_node() {
     if (const char* name = first_of({"PMIX_NAMESPACE"}); name != nullptr) return std::string("x") + name;
     if (is_hydra()) {

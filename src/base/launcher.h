@@ -24,6 +24,9 @@ bool is_on_one_node();
 /// Whether Hydra started this process.
 bool is_hydra();
 
+/// Whether Open MPI's launcher started this process.
+bool is_open_mpi();
+
 /// A name of the job that all its processes on this node compute, and no other job of the user; "" if there is none.
 std::string job_on_node();
 

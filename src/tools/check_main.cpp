@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/launcher.h"
@@ -22,7 +21,7 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
     };
     std::array faces{Face{"libosc_check.so", "MPICH"}, Face{"libosc_check_ompi.so", "Open MPI"}};
     // A job is of the library whose launcher has started it.
-    if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) std::swap(faces[0], faces[1]);
+    if (base::launcher::is_open_mpi()) std::swap(faces[0], faces[1]);
     OpenHostMpi* open = nullptr;
     const char* abi = nullptr;
     std::string errors;

@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
         MPI_Initialized(&started);
     FILE* const map = fopen("/proc/self/smaps", "r");
     char line[4096];
-    while (map != NULL && fgets(line, sizeof line, map) != NULL) fputs(line, stdout);
+    while (map != NULL && fgets(line, sizeof line, map) != NULL)
+        fputs(line, stdout);
     if (map != NULL) fclose(map);
     if (argc > 1) MPI_Finalize();
     return map == NULL;
