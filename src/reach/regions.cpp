@@ -23,13 +23,14 @@ struct MappedPart {
 // The transport of one operation. Displacements are addresses of the target.
 class RegionsTransport final : public SplitTransport {
   public:
-    // `view` notes the places that are found; `notes_unmapped`: also of regions of which nothing is mapped here.
+    // `view` notes the places that are found. `by_agent`: `unmapped` leaves messages that no call awaits, so whether
+    // memory is mapped must not change between operations: an update by load and store would overtake one of them.
     // `arena` of the target's process; null: the target is this process.
-    RegionsTransport(std::shared_ptr<const shm::AttachedRegions> regions, shm::RegionView& view, bool notes_unmapped,
+    RegionsTransport(std::shared_ptr<const shm::AttachedRegions> regions, shm::RegionView& view, bool by_agent,
                      shm::PeerArena* arena, shm::Stripes stripes, Transport& unmapped)
         : regions_(std::move(regions)),
           view_(view),
-          notes_unmapped_(notes_unmapped),
+          by_agent_(by_agent),
           arena_(arena),
           stripes_(stripes),
           unmapped_(unmapped) {}
@@ -45,7 +46,7 @@ class RegionsTransport final : public SplitTransport {
 
     const std::shared_ptr<const shm::AttachedRegions> regions_;
     shm::RegionView& view_;
-    const bool notes_unmapped_;
+    const bool by_agent_;
     shm::PeerArena* const arena_;
     const shm::Stripes stripes_;
     Transport& unmapped_;
@@ -57,10 +58,11 @@ class RegionsTransport final : public SplitTransport {
 MappedPart RegionsTransport::locate(const shm::Region& region) {
     auto* const own = reinterpret_cast<std::byte*>(region.base);  // its address in the target's process
     MappedPart mapped{own, region.base, region.base + region.size};
-    if (arena_ != nullptr) mapped = {regions_->locate(region, *arena_), region.shared.first, region.shared.end};
+    if (arena_ != nullptr)
+        mapped = {regions_->locate(region, *arena_, by_agent_), region.shared.first, region.shared.end};
     if (mapped.here != nullptr)
         view_.last.note(regions_->version(), mapped.first, mapped.end, mapped.here);
-    else if (notes_unmapped_ && !region.shared)
+    else if (!by_agent_ && !region.shared)
         view_.last_unmapped.note(regions_->version(), region.base, region.base + region.size, own);
     return mapped;
 }
@@ -170,7 +172,7 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     if (whole && unmapped.fault() == Fault::None)
         return unmapped.outcome(op::execute(call, what, start, unmapped.transport()));
     if (unmapped.fault() != Fault::None) return unmapped.outcome(unmapped.fault());
-    RegionsTransport transport(std::move(attached), *target.regions, !unmapped.is_agent(),
+    RegionsTransport transport(std::move(attached), *target.regions, unmapped.is_agent(),
                                rank == origin_.me ? nullptr : &unmapped_.node().arena_of(rank),
                                origin_.stripes(target.control()), unmapped.transport());
     const Fault fault = op::execute(call, what, start, transport);

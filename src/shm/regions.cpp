@@ -118,13 +118,13 @@ AttachedRegions::AttachedRegions(std::uint64_t version, std::vector<Region> list
     }
 }
 
-std::byte* AttachedRegions::locate(const Region& region, PeerArena& arena) const {
+std::byte* AttachedRegions::locate(const Region& region, PeerArena& arena, bool at_once) const {
     constexpr std::uint32_t kFew = 3;
     if (!region.shared) return nullptr;
     Slot& slot = slots_[static_cast<std::size_t>(&region - list_.data())];
     std::byte* const address = slot.address.load(std::memory_order_acquire);
     if (address != nullptr) return address;
-    if (slot.uses.load(std::memory_order_relaxed) >= kFew || is_pooled(arena, region.shared))
+    if (at_once || slot.uses.load(std::memory_order_relaxed) >= kFew || is_pooled(arena, region.shared))
         return map(region, slot, arena);
     slot.uses.fetch_add(1, std::memory_order_relaxed);
     return nullptr;

@@ -67,10 +67,10 @@ class AttachedRegions {
     std::uint64_t version() const { return version_; }
     const std::vector<Region>& list() const { return list_; }
     /// The address at which `region`, one of the list, has the first byte of its shared part; null if the part is not
-    /// mapped. The fourth call for a region of `arena`, in the pool the first, maps the part, until all copies that
-    /// have the region are gone: a mapping costs more than few operations. kMostMapped of them at most exist outside of
-    /// pools.
-    std::byte* locate(const Region& region, PeerArena& arena) const;
+    /// mapped. The fourth call for a region of `arena` maps the part, the first one in the pool or if `at_once`, until
+    /// all copies that have the region are gone: a mapping costs more than few operations. kMostMapped of them at most
+    /// exist outside of pools.
+    std::byte* locate(const Region& region, PeerArena& arena, bool at_once) const;
 
     static constexpr std::uint32_t kMostMapped = 4096;
 

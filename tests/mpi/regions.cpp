@@ -9,7 +9,7 @@
 #include "dynamic_window.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Put", "MPI_Get",
-             "MPI_Alloc_mem")
+             "MPI_Accumulate", "MPI_Alloc_mem")
 
 using osct::address_at;
 using osct::Dynamic;
@@ -117,6 +117,34 @@ CASE(anywhere_inside) {
 }
 
 // A region goes when the accesses to it have ended, and its memory may be used, freed and attached elsewhere at once.
+// A region is mapped for loads and stores after some operations on it. An update that goes so must not overtake one
+// that an agent still has.
+CASE(updates_keep_their_order_while_regions_get_mapped) {
+    constexpr int kRegions = 100, kCount = 1 << 18;
+    Dynamic dynamic;
+    const std::vector<long> ones(kCount, 1);
+    const long one = 1;
+    for (int round = 0; round < kRegions; ++round) {
+        long* memory = nullptr;
+        MPI_Alloc_mem(kCount * sizeof(long), MPI_INFO_NULL, &memory);
+        std::fill_n(memory, kCount, 0L);
+        CHECK_OK(MPI_Win_attach(dynamic.win, memory, kCount * sizeof(long)));
+        const MPI_Aint there = address_at(right(), memory);
+        const MPI_Aint last = there + (kCount - 1) * static_cast<MPI_Aint>(sizeof(long));
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, dynamic.win);
+        for (int i = 0; i < round % 4; ++i)
+            MPI_Accumulate(&one, 1, MPI_LONG, right(), last, 1, MPI_LONG, MPI_SUM, dynamic.win);
+        MPI_Accumulate(ones.data(), kCount, MPI_LONG, right(), there, kCount, MPI_LONG, MPI_REPLACE, dynamic.win);
+        MPI_Accumulate(&one, 1, MPI_LONG, right(), last, 1, MPI_LONG, MPI_SUM, dynamic.win);
+        MPI_Win_unlock(right(), dynamic.win);
+        MPI_Barrier(MPI_COMM_WORLD);
+        CHECK_EQ(memory[kCount - 1], 2L);
+        CHECK_OK(MPI_Win_detach(dynamic.win, memory));
+        MPI_Free_mem(memory);
+    }
+}
+
 CASE(regions_attached_when_the_window_is_freed) {
     auto memory = std::make_unique<long[]>(8);
     for (int round = 0; round < 5; ++round) {

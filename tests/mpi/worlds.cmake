@@ -218,7 +218,7 @@ osc_mpi_add_run(batches.adopted.n2 test_batches 2 LEVEL full TIMEOUT 60 ENV OSC_
 # Accesses by the target's agent instead of process_vm_*.
 osc_mpi_add_run(progress.agents.n2 test_progress 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off
   ARGS a_handler_opens_pages_that_the_target_watches)
-foreach(program datatypes datatype_forms datatype_edges)
+foreach(program datatypes datatype_forms datatype_edges regions)
   osc_mpi_add_run(${program}.agents.n2 test_${program} 2 LEVEL short TIMEOUT 60 ENV OSC_DEBUG=cma=off)
 endforeach()
 # The edges of adopted memory by the target's agent.
