@@ -6,7 +6,7 @@
 
 clang-tidy takes long. verified.txt has the hash of each file, with .clang-tidy, that clang-tidy has found clean. Without files or
 OSC_TEST_FULL=1, tidy takes the files whose hash differs, and of a header a source that includes it; it begins none after a minute, and
-names the files left with the exit status 77. --record writes the hashes of what is clean.
+names the files left with the exit status 77. --record takes files that have no hash yet too, and writes the hashes of what is clean.
 """
 import concurrent.futures
 import hashlib
@@ -84,7 +84,8 @@ def tidy(program, build, clang, record, wanted):
         verified = dict(line.split() for line in read(os.path.relpath(TABLE, ROOT)).splitlines())
     everything = bool(os.environ.get("OSC_TEST_FULL"))
     sources = {path: path if path.endswith(".cpp") else source_of(path, texts) for path in texts}
-    changed = wanted or sorted(path for path in texts if sources[path] and (everything or verified.get(path) != hashes[path]))
+    changed = wanted or sorted(path for path in texts if sources[path] and
+                               (everything or ((record or path in verified) and verified.get(path) != hashes[path])))
     if not changed:
         print("no file of src has changed since clang-tidy found it clean")
         return 0
