@@ -199,7 +199,8 @@ JobResult check_job(HostMpi& mpi, Findings mine) {
             "libosc's line on stderr has the reason; docs/TROUBLESHOOTING.md, \"It falls back\"");
     } else if (!mpi.is_served()) {
         add(job.findings, "windows", State::Problem, "the host MPI serves the windows of this job, not libosc",
-            "libosc's line on stderr has the reason; unset OSC_DISABLE; the MPI library must have MPICH's ABI");
+            "libosc's line on stderr has the reason; unset OSC_DISABLE; libosc needs a library for the ABI of the MPI "
+            "library");
     } else {
         std::vector<int> local;
         for (int rank = 0; rank < mpi.size(); ++rank)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "base/launcher.h"
@@ -44,10 +45,11 @@ HostMpi* load_host(const std::filesystem::path& folder, Findings& findings) {
     const std::string path = host->path();
     std::string others;
     std::error_code error;
-    for (const char* suffix : {"_ompi", "_abi"})
-        if (const std::string file = std::string("libosc") + suffix + ".so";
-            std::filesystem::exists(folder / file, error))
-            others += (others.empty() ? "; for other hosts " : ", ") + file;
+    constexpr Face kLibraries[] = {
+        {"libosc.so", "MPICH"}, {"libosc_ompi.so", "Open MPI"}, {"libosc_abi.so", "the MPI standard"}};
+    for (const Face& library : kLibraries)
+        if (std::strcmp(library.abi, abi) != 0 && std::filesystem::exists(folder / library.file, error))
+            others += (others.empty() ? "; for other hosts " : ", ") + std::string(library.file);
     const nlohmann::json data = {{"version", version}, {"path", path}, {"abi", abi}};
     add(findings, "host_mpi", State::Ok, version + ", ABI of " + abi + ", " + path + others, "", data);
     return host;
