@@ -191,6 +191,30 @@ TEST(FabricStream, LargeTransfersGoDirectlyInParts) {
     }
 }
 
+// Few pieces are in flight, so that what travels behind them waits for few.
+TEST(FabricStream, LongTransfersTravelInFewPiecesAtATime) {
+    constexpr std::size_t kLong = (std::size_t{10} << 20) + 24;
+    JobSetup setup = plain_setup(Protocol::Auto);
+    setup.bytes = kLong;
+    Pair pair(setup);
+    std::vector<std::uint64_t> mine(kLong / sizeof(std::uint64_t));
+    std::iota(mine.begin(), mine.end(), 1);
+    const auto writes = [&] { return pair.all.fabric().totals().writes; };
+    const net::SharedCompletion put = pair.origin.request(1, [&](Transport& t) { t.put(0, mine.data(), kLong); });
+    EXPECT_EQ(writes(), 4u);
+    EXPECT_FALSE(put->ended());
+    pair.origin.to(1).await(*put);
+    EXPECT_EQ(put->status(), net::Status::Done);
+    EXPECT_EQ(writes(), 11u);
+    EXPECT_EQ(std::memcmp(pair.target.bytes(), mine.data(), kLong), 0);
+    std::vector<std::uint64_t> back(mine.size());
+    EXPECT_EQ(pair.get(0, back.data(), kLong), Fault::None);
+    EXPECT_EQ(pair.all.fabric().totals().reads, 4u);
+    EXPECT_EQ(pair.complete_ops(), Fault::None);
+    EXPECT_EQ(pair.all.fabric().totals().reads, 11u);
+    EXPECT_EQ(back, mine);
+}
+
 // One operation that is awaited next goes directly, unless the provider's transfers are too short for it.
 TEST(FabricStream, OneOperationAloneGoesDirectly) {
     for (const std::size_t largest : {512u, 4096u}) {

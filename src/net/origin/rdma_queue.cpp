@@ -6,6 +6,14 @@
 #include "local/direct.h"
 
 namespace osc::net {
+namespace {
+
+// A piece takes a millisecond of a slow network, and costs a call of the provider.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
+// Of one stream, unless one piece is longer: enough that the network has the next piece when one ends.
+constexpr std::size_t kMostInFlight = 4 * kPiece;
+
+}  // namespace
 
 RdmaQueue::RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache& regions)
     : StreamQueue(route, faults), regions_(regions) {
@@ -53,8 +61,16 @@ bool RdmaQueue::post(RdmaPlace& place) {
                     : rdma.read(place.transfer, it.memory, it.bytes, it.address, it.key);
 }
 
-// NoPlace: all places are taken, or an atomic in flight must end first. NoRoom: the provider has none. A transfer over
-// an ended connection, or under a refused lock, fails.
+// A place for a piece of the request; null: all are taken, enough bytes are in flight, or an atomic in flight must end
+// first.
+RdmaPlace* RdmaQueue::place_for(const RdmaRequest& request, std::size_t piece) {
+    const std::size_t in_flight = bytes_in_flight_.load(std::memory_order_relaxed);
+    if (in_flight > 0 && in_flight + piece > kMostInFlight) return nullptr;
+    return conflicts(request) ? nullptr : free();
+}
+
+// Starts the pieces of a transfer, of which `request` keeps those that are not in flight. NoPlace: a place, or NoRoom:
+// the provider's room, lacks. A transfer over an ended connection, or under a refused lock, fails.
 RdmaQueue::Started RdmaQueue::start(RdmaRequest& request, bool refused) {
     const Status end = route_.to.end.load(std::memory_order_acquire);
     if (refused || end != Status::Done) {
@@ -64,16 +80,41 @@ RdmaQueue::Started RdmaQueue::start(RdmaRequest& request, bool refused) {
         if (request.lent != nullptr) route_.network.sender.give_back(request.lent);
         return Started::Yes;
     }
-    RdmaPlace* const place = conflicts(request) ? nullptr : free();
+    const std::size_t most = std::min(kPiece, route_.network.endpoint().largest_transfer());
+    for (;;) {
+        const std::size_t piece = request.is_update() ? request.bytes : std::min(request.bytes, most);
+        const bool last = piece == request.bytes;
+        if (const Started started = start_piece(request, piece); last || started != Started::Yes) return started;
+        request.address += piece;
+        request.memory += piece;
+        request.bytes -= piece;
+    }
+}
+
+// Starts the first bytes of a transfer; all of them move the request into its place.
+RdmaQueue::Started RdmaQueue::start_piece(RdmaRequest& request, std::size_t piece) {
+    RdmaPlace* const place = place_for(request, piece);
     if (place == nullptr) return Started::NoPlace;
+    const bool last = piece == request.bytes;
     if (request.entry != nullptr) regions_.use(*request.entry);
     active_.fetch_add(1, std::memory_order_relaxed);
-    place->request = std::move(request);
+    bytes_in_flight_.fetch_add(piece, std::memory_order_relaxed);
+    if (last) {
+        place->request = std::move(request);
+    } else {
+        place->request = {request.write, request.address, request.key,        request.memory, piece,
+                          request.entry, nullptr,         request.completion, request.serial};
+        if (request.completion != nullptr) request.completion->begin();
+    }
     place->serial.store(place->request.serial, std::memory_order_seq_cst);
     if (post(*place)) return Started::Yes;
-    request = std::move(place->request);
+    if (last)
+        request = std::move(place->request);
+    else if (const SharedCompletion completion = std::move(place->request.completion); completion != nullptr)
+        completion->end(Status::Done);
     if (request.entry != nullptr) regions_.release(*request.entry);
     active_.fetch_sub(1, std::memory_order_relaxed);
+    bytes_in_flight_.fetch_sub(piece, std::memory_order_relaxed);
     place->serial.store(0, std::memory_order_seq_cst);
     return Started::NoRoom;
 }
@@ -90,6 +131,7 @@ void RdmaQueue::transfer_ended(Transfer& transfer, Status status) {
         shm::move_bytes(update->result, update->row.before(), update->row.bytes);
     if (const SharedCompletion completion = std::move(request.completion); completion != nullptr)
         completion->end(status);
+    queue.bytes_in_flight_.fetch_sub(request.bytes, std::memory_order_relaxed);
     queue.active_.fetch_sub(1, std::memory_order_release);
     if (request.lent != nullptr) queue.route_.network.sender.give_back(request.lent);
     place.serial.exchange(0, std::memory_order_seq_cst);

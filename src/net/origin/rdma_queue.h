@@ -18,7 +18,7 @@ struct RowUpdate {
     void* result;  // null: none
 };
 
-/// One transfer of at most the provider's largest size, or one atomic on a row.
+/// One transfer, or one atomic on a row.
 struct RdmaRequest {
     bool write = false;
     std::uint64_t address = 0, key = 0;
@@ -33,7 +33,7 @@ struct RdmaRequest {
     bool is_update() const { return memory == nullptr; }
 };
 
-/// A transfer in flight.
+/// A transfer in flight, or a piece of one.
 struct RdmaPlace {
     Transfer transfer;  // first
     std::atomic<std::uint64_t> serial{0};
@@ -41,8 +41,12 @@ struct RdmaPlace {
 };
 
 /// Providers need not keep the order of atomics, so one that touches the elements of another in flight starts behind
-/// it: the accumulates of one origin on one location are ordered (MPI 4.1 section 12.7.2). Under the stream's mutex,
-/// unless said otherwise.
+/// it: the accumulates of one origin on one location are ordered (MPI 4.1 section 12.7.2).
+///
+/// A long transfer travels in pieces, few of which are in flight: what the two processes exchange meanwhile, locks,
+/// replies and the pieces of the other direction, shares the connection with them and need not wait for its end.
+///
+/// Under the stream's mutex, unless said otherwise.
 class RdmaQueue : public StreamQueue<RdmaRequest, RdmaPlace, 16> {
   public:
     RdmaQueue(const StreamRoute& route, StreamFault& faults, RegionCache& regions);
@@ -59,14 +63,17 @@ class RdmaQueue : public StreamQueue<RdmaRequest, RdmaPlace, 16> {
 
   private:
     bool conflicts(const RdmaRequest& request);
+    RdmaPlace* place_for(const RdmaRequest& request, std::size_t piece);
     enum class Started { Yes, NoPlace, NoRoom };
     Started start(RdmaRequest& request, bool refused);
+    Started start_piece(RdmaRequest& request, std::size_t piece);
     bool post(RdmaPlace& place);
     static void transfer_ended(Transfer& transfer, Status status);
 
     RegionCache& regions_;
     bool no_room_ = false;
     std::atomic<std::uint32_t> active_{0};  // places taken
+    std::atomic<std::size_t> bytes_in_flight_{0};
 };
 
 }  // namespace osc::net

@@ -143,12 +143,8 @@ void Stream::transfer(bool write, std::uint64_t address, std::uint64_t key, void
     const SharedCompletion& completion = operation.completion;
     begin_direct(completion == nullptr || entry != nullptr);
     direct_bytes_ += bytes;
-    for (std::size_t done = 0; done < bytes;) {
-        const std::size_t part = std::min(bytes - done, route.network.endpoint().largest_transfer());
-        if (completion != nullptr) completion->begin();
-        start({write, address + done, key, static_cast<std::byte*>(memory) + done, part, entry, nullptr, completion});
-        done += part;
-    }
+    if (completion != nullptr) completion->begin();
+    start({write, address, key, static_cast<std::byte*>(memory), bytes, entry, nullptr, completion});
     advance();
     // The caller is about to release the entry. A few other transfers may wait, for the lock or for room, after this
     // call.
