@@ -146,10 +146,11 @@ struct Progress {
     /// Calls the host's MPI_Grequest_complete for such a request, while another thread may wait for it.
     int (*complete_request)(int (*complete)(MPI_Request), MPI_Request request);
     /// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under
-    /// locks of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. Also
-    /// counts the polls in shm::Activity. False if this host has no function to hook. Without the hook, a process that
+    /// locks of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. It
+    /// returns how many of the next polls may pass without it: these loops poll every few dozen ns. Also counts the
+    /// polls that call it in shm::Activity. False if this host has no function to hook. Without the hook, a process that
     /// waits inside the host shares its core with libosc's network thread, and each message costs two context switches.
-    bool (*hook)(void (*called)());
+    bool (*hook)(int (*called)());
     /// MPI_Init or MPI_Session_init has returned: hooks again what the host has forgotten at an earlier end.
     void (*host_began)();
     /// Makes the calling thread's MPI_Finalize progress while it waits for other processes, on a host that would not.

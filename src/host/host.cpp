@@ -241,8 +241,11 @@ void hook_polls(void (*network)()) {
     if (!base::values().host_progress_hook) return;
     if (network != nullptr) g_network.store(network, std::memory_order_relaxed);
     abi::progress().hook([] {
-        shm::serve_peers();
-        if (void (*const drive)() = g_network.load(std::memory_order_relaxed); drive != nullptr) drive();
+        constexpr int kWhileMessagesAreRare = 3;
+        const bool rare = shm::serve_peers();
+        void (*const drive)() = g_network.load(std::memory_order_relaxed);
+        if (drive != nullptr) drive();
+        return rare && drive == nullptr ? kWhileMessagesAreRare : 0;
     });
 }
 

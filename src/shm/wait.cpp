@@ -18,7 +18,7 @@ std::atomic<int> g_yields{kAtStart.yields};
 std::atomic<long> g_sleep_ms{kAtStart.sleep_ms};
 std::atomic<void (*)()> g_progress{kAtStart.progress};
 std::atomic<void (*)()> g_network{kAtStart.network};
-std::atomic<void (*)()> g_serve{nullptr};
+std::atomic<bool (*)()> g_serve{nullptr};
 std::atomic<void (*)()> g_leave{nullptr};
 
 // The service of one wait.
@@ -39,7 +39,7 @@ class Service {
     }
 
   private:
-    void (*const serve_)();
+    bool (*const serve_)();
 };
 
 }  // namespace
@@ -67,8 +67,9 @@ void set_wait_service(const WaitService& service) {
     g_serve.store(service.serve, std::memory_order_release);
 }
 
-void serve_peers() {
-    if (void (*const serve)() = g_serve.load(std::memory_order_acquire); serve != nullptr) serve();
+bool serve_peers() {
+    bool (*const serve)() = g_serve.load(std::memory_order_acquire);
+    return serve == nullptr || serve();
 }
 
 bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {

@@ -25,9 +25,10 @@ struct WaitPolicy {
     void (*network)() = nullptr;   // drives libosc's own network once; null if there is none
 };
 
-/// What a waiting process does for processes of its node: `serve`, often; and `leave`, when the wait ends or sleeps.
+/// What a waiting process does for processes of its node: `serve`, often, or now and then while it returns true,
+/// because nothing has come for long; and `leave`, when the wait ends or sleeps.
 struct WaitService {
-    void (*serve)() = nullptr;
+    bool (*serve)() = nullptr;
     void (*leave)() = nullptr;
 };
 
@@ -38,8 +39,8 @@ void set_wait_policy(const WaitPolicy& policy);
 /// Sets `network` alone, which set_wait_policy() leaves as it is.
 void set_wait_network(void (*drive)());
 void set_wait_service(const WaitService& service);
-/// Calls `serve`, for a thread that waits elsewhere: its wait may end unseen.
-void serve_peers();
+/// Calls `serve`, for a thread that waits elsewhere: its wait may end unseen. Returns what `serve` does.
+bool serve_peers();
 
 /// Drives the host's progress once (I3). A program may poll with flush, sync, test or unlock until a peer acts, and the
 /// peer may act only after it has received a message of this process.

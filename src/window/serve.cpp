@@ -64,7 +64,7 @@ Fault Window::serve_by_agent() {
     // Where the checker protects pages, only the agent and the system's calls pass by it.
     const bool attends = base::values().attend && g_checker == nullptr;
     if (const Fault fault = agent.start(&Team::arena_at, attends); fault != Fault::None) return fault;
-    shm::set_wait_service({[] { net::Agent::mine().poll(); }, [] { net::Agent::mine().leave(); }});
+    shm::set_wait_service({[] { return net::Agent::mine().poll(); }, [] { net::Agent::mine().leave(); }});
     host::hook_polls(nullptr);
     net::ExposedWindow window = exposed();
     // As by process_vm_*, which the program may see fail. Where only agents reach memory, a program's handler may open

@@ -106,6 +106,31 @@ TEST(Attended, NoQuestionIsAskedWhereNoThreadWaits) {
     EXPECT_EQ(target.at<std::uint64_t>(1), 0u);
 }
 
+// A thread that waits may look less often once no message has come for long, until one comes or the mailbox is
+// unattended.
+TEST(Attended, QuietWaitsMayLookNowAndThen) {
+    AgentTarget target(64);
+    Asker origin(target);
+    const auto quiet_after = [&](int polls) {
+        bool quiet = false;
+        while (polls-- > 0)
+            quiet = target.agent.poll();
+        return quiet;
+    };
+    EXPECT_FALSE(quiet_after(100));
+    EXPECT_TRUE(quiet_after(2000));
+    AgentTransport message = origin.remote();
+    const std::uint64_t five = 5;
+    message.put(16, &five, sizeof five);
+    std::jthread sender([&] { EXPECT_EQ(message.finish(), Fault::None); });
+    while (target.agent.poll()) {
+    }
+    sender.join();
+    EXPECT_TRUE(quiet_after(2000));
+    target.agent.leave();
+    EXPECT_FALSE(quiet_after(1));
+}
+
 // The wait ends unseen: one sender's patience tells all of them, and the slot is free when its link is out of the
 // mailbox.
 TEST(Attended, AQuestionThatNoThreadAnswersIsTakenBack) {

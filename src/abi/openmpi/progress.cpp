@@ -54,17 +54,26 @@ int release(void* state) {
     return error;
 }
 
-std::atomic<void (*)()> g_called{nullptr};
+std::atomic<int (*)()> g_called{nullptr};
+std::atomic<int> g_passing{0};  // of the next polls, if there are no requests
 
 // The host's progress function calls this. Polls may drive the host, which calls it again.
 int progressed() {
+    // Lost counts of two threads do no harm.
+    const int passing = g_passing.load(std::memory_order_relaxed);
+    PolledRequests& requests = polled_requests();
+    if (passing > 0 && requests.count.load(std::memory_order_relaxed) == 0) {
+        g_passing.store(passing - 1, std::memory_order_relaxed);
+        return 0;
+    }
     static thread_local bool inside = false;
     if (inside) return 0;
     inside = true;
     std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
-    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // a lost count does no harm
-    if (void (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr) called();
-    if (PolledRequests& requests = polled_requests(); requests.count.load(std::memory_order_relaxed) != 0)
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (int (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr)
+        g_passing.store(called(), std::memory_order_relaxed);
+    if (requests.count.load(std::memory_order_relaxed) != 0)
         if (const std::unique_lock lock(requests.mutex, std::try_to_lock); lock.owns_lock())
             for (std::size_t i = requests.all.size(); i-- > 0;)
                 if (i < requests.all.size()) requests.all[i]->functions.poll(requests.all[i]->state, MPI_STATUS_IGNORE);
@@ -91,7 +100,7 @@ void host_began() {
     if (g_hooked.load(std::memory_order_relaxed)) add_to_host();
 }
 
-bool hook(void (*called)()) {
+bool hook(int (*called)()) {
     if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
     return is_hooked();
 }

@@ -20,10 +20,11 @@ namespace {
 constexpr std::int64_t kSpinNs = 20000;  // after work, before sleeping: an answer often brings the next request
 // Calls of poll() before the mailbox counts as attended: a program that polls the host now and then does not wait.
 constexpr std::uint32_t kPollsToAttend = 16;
-constexpr std::uint32_t kSoon = 8;  // polls between messages that follow one another
-constexpr std::uint32_t kRow = 4;   // such messages before a thread waits for the next one
-constexpr int kLinger = 24;         // some hundred ns
-constexpr int kMostAtOnce = 32;     // messages before the thread returns to its wait
+constexpr std::uint32_t kRare = 1000;  // polls without a message after which messages are rare
+constexpr std::uint32_t kSoon = 8;     // polls between messages that follow one another
+constexpr std::uint32_t kRow = 4;      // such messages before a thread waits for the next one
+constexpr int kLinger = 24;            // some hundred ns
+constexpr int kMostAtOnce = 32;        // messages before the thread returns to its wait
 
 }  // namespace
 
@@ -179,19 +180,21 @@ void Agent::read_mail(bool attends) {
     box_->bell.ring();
 }
 
-void Agent::poll() {
-    if (box_ == nullptr) return;
-    const bool attends = attends_ && !is_attended(box_->attended.load(std::memory_order_relaxed)) &&
-                         polls_.fetch_add(1, std::memory_order_relaxed) >= kPollsToAttend;
+bool Agent::poll() {
+    if (box_ == nullptr) return true;
+    const bool attended = is_attended(box_->attended.load(std::memory_order_relaxed));
+    const bool attends = attends_ && !attended && polls_.fetch_add(1, std::memory_order_relaxed) >= kPollsToAttend;
     if (attends) polls_.store(0, std::memory_order_relaxed);
     if (!attends && !has_mail() && !is_shown()) {
-        quiet_polls_.store(quiet_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        return;
+        const std::uint32_t quiet = quiet_polls_.load(std::memory_order_relaxed);
+        if (quiet < kRare) quiet_polls_.store(quiet + 1, std::memory_order_relaxed);
+        return quiet >= kRare && (attended || !attends_);
     }
     for (int left = kMostAtOnce; left > 0; --left) {
         read_mail(attends);
-        if (!expects_more()) return;
+        if (!expects_more()) break;
     }
+    return false;
 }
 
 // Whether another message has come so soon that the thread need not return to its wait: a sender that asks one question

@@ -43,8 +43,9 @@ class Agent {
     Fault start(OpenArena open, bool attends = true);
 
     /// For a thread that waits, in libosc or in the host, then perhaps under its locks: executes the messages that have
-    /// come, unless another thread does. Some of these calls and the mailbox counts as attended. Thread-safe.
-    void poll();
+    /// come, unless another thread does. Some of these calls and the mailbox counts as attended. True: it does, and no
+    /// message has come for many calls. Thread-safe.
+    bool poll();
     /// The thread does not wait any more.
     void leave();
     /// Executes the messages that have come, unless another thread does, for a thread that will not wait long.
