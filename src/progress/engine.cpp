@@ -240,8 +240,15 @@ bool ProgressEngine::wait(base::FunctionRef<bool()> done, base::FunctionRef<bool
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     // Events for others prolong the polling. So do direct accesses, which these polls perform part by part without an
     // event; but not for ever, because the peer may be dead.
-    const auto goes_on = [&](int quiet) { return quiet < Policy::kQuiet || driven_.has_transfers(); };
-    for (int round = 1, quiet = 0; !ended && round < Policy::kRounds && goes_on(quiet); ++round) {
+    std::int64_t end = 0;
+    const auto goes_on = [&](int round, int quiet) {
+        if (driven_.has_transfers()) return true;
+        if (round % Policy::kHostEvery != 0) return quiet < Policy::kQuiet;
+        const std::int64_t now = now_ns();
+        if (end == 0) end = now + Policy::kPolling;
+        return quiet < Policy::kQuiet && now < end;
+    };
+    for (int round = 1, quiet = 0; !ended && round < Policy::kRounds && goes_on(round, quiet); ++round) {
         quiet = try_poll() ? 0 : quiet + 1;
         ended = over();
         if (!ended) pause(round, quiet);

@@ -2,7 +2,8 @@
 //
 //   situation                         which thread polls           latency              cost
 //   a thread waits in libosc          that one; the network        immediate            its core, for kRounds polls, or
-//                                     thread parks                                      kQuiet without an event
+//                                     thread parks                                      kQuiet without an event, or
+//                                                                                       kPolling
 //   it waits longer                   the network thread           two wake-ups         none
 //   a thread waits in the host        that one, by the hook        immediate            a poll per poll of the host,
 //                                     (host_polls)                                      until kWarm find nothing
@@ -42,9 +43,11 @@ struct Policy {
     // by the network thread.
     static constexpr std::int64_t kPause = 60000;
 
-    // wait(): so many polls, or so many without an event, before the waiting thread sleeps.
+    // wait(): so many polls, or so many without an event, or so long, before the waiting thread sleeps. Where each yield
+    // leaves the core to a thread that computes, few polls take long, and a sleeping thread gets the core sooner.
     static constexpr int kRounds = 20000;
     static constexpr int kQuiet = 2000;
+    static constexpr std::int64_t kPolling = 20000000;
     static constexpr int kHostEvery = 16;  // polls between two calls of the host's progress (invariant I3)
 
     // host_polls(): the host's loops poll the network for so many calls without an event, then leave it to the thread.

@@ -72,10 +72,15 @@ bool serve_peers() {
     return serve == nullptr || serve();
 }
 
+// Where each yield leaves the core to a thread that computes, few of them take long, and a sleeping thread gets the core
+// sooner.
+static constexpr std::int64_t kYielding = 20000000;  // ns
+
 bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
     const WaitPolicy policy = wait_policy();
     const Service service;
-    for (int i = 0; i < policy.yields; ++i) {
+    const std::int64_t end = now_ns() + kYielding;
+    for (int i = 0; i < policy.yields && now_ns() < end; ++i) {
         if (done()) return true;
         service.serve();
         if (policy.network != nullptr) policy.network();

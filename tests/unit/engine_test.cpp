@@ -216,6 +216,14 @@ TEST_P(Engine, ALongWaitIsTheThreads) {
     EXPECT_LT(fake_.own_polls.load(), fake_.polls.load());
 }
 
+// So does one whose polls take long, because other threads have the core between them.
+TEST_P(Engine, AWaitOfLongPollsIsTheThreads) {
+    fake_.on_poll = [] { std::this_thread::sleep_for(Ms(1)); };
+    start(ProgressEngine::Mode::Thread);
+    EXPECT_FALSE(engine_.wait([] { return false; }, [] { return true; }));
+    EXPECT_LT(fake_.own_polls.load(), 200);
+}
+
 TEST_P(Engine, AWaitIsGivenUpForTheDead) {
     start(ProgressEngine::Mode::Thread);
     EXPECT_FALSE(engine_.wait([] { return false; }, [] { return true; }));
