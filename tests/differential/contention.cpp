@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "report.h"
+#include "steps.h"
 
 namespace diff {
 namespace {
@@ -34,6 +36,13 @@ Spot find_spot(const Place& place, std::size_t count, std::size_t bytes, Random&
                 place.displacement(target, static_cast<std::ptrdiff_t>(start), static_cast<std::ptrdiff_t>(start))};
     }
     return spot;
+}
+
+bool runs(const char* crowd, const Spot& spot) {
+    return steps().take([&] {
+        return std::string(crowd) + " on rank " + std::to_string(spot.target) + " at byte " +
+               std::to_string(spot.start);
+    });
 }
 
 int this_rank() {
@@ -100,6 +109,7 @@ void storm(Place& place, Model& model, Coverage& coverage, Random& random, Rando
     const Spot spot = find_spot(place, count, basic.width, random);
     if (spot.target < 0) return;
     const Sync sync = fenced ? Sync::Fence : random.once_in(2) ? Sync::FlushAll : Sync::LockShared;
+    if (!runs("storm", spot)) return;
     context().sync = "storm";
     clear(place, model, spot, count * basic.width);
     std::vector<unsigned char> ones(count * basic.width);
@@ -152,7 +162,7 @@ void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& 
     const Spot spot = find_spot(place, words, sizeof(long), random);
     const bool everybody = random.once_in(2);  // else all but rank 0 only read
     const bool by_lock_all = random.once_in(2);
-    if (spot.target < 0) return;
+    if (spot.target < 0 || !runs("exclusive counting", spot)) return;
     context().sync = "exclusive counting";
     clear(place, model, spot, words * sizeof(long));
     const MPI_Win win = place.window();
@@ -205,7 +215,7 @@ void exclusive_counting(Place& place, Model& model, Coverage& coverage, Random& 
 void swap_loop(Place& place, Model& model, Coverage& coverage, Random& random) {
     const int times = 30;
     const Spot spot = find_spot(place, 1, sizeof(int), random);
-    if (spot.target < 0) return;
+    if (spot.target < 0 || !runs("compare-and-swap loop", spot)) return;
     context().sync = "compare-and-swap loop";
     clear(place, model, spot, sizeof(int));
     const MPI_Win win = place.window();

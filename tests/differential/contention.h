@@ -1,4 +1,4 @@
-// Rounds with contention: all ranks access the same few bytes many times. The outcome is still exact.
+// Rounds with contention: all ranks access the same few bytes many times. The outcome is still exact. Each is one step.
 #pragma once
 
 #include "coverage.h"

@@ -1,11 +1,14 @@
 // The differential test: random valid RMA programs, one per seed, against a sequential model.
 //
-//   test_differential [--seed S] [--programs K] [--seconds T] [--host-safe] [--threads] [--watchdog T]
+//   test_differential [--seed S] [--programs K] [--seconds T] [--host-safe] [--threads] [--watchdog T] [--keep LIST]
+//                     [--list]
 //
 // Program S makes one window (the flavour follows from S) and runs rounds on it. Without --seed, programs 1, 2, ... run
 // until the time is over, at least K of them, and every pair of flavour, operation, datatype class and synchronisation
 // must have occurred. With it, K programs from S on. --host-safe leaves out what MPICH 4.0.2 itself gets wrong.
-// --threads asks for MPI_THREAD_MULTIPLE, for cases of several threads.
+// --threads asks for MPI_THREAD_MULTIPLE, for cases of several threads. --list prints the steps of the programs with
+// their numbers instead of running them; --keep runs only the steps with these numbers (7,9,12), by which campaign.py
+// shrinks a program.
 #include <mpi.h>
 
 #include <algorithm>
@@ -18,6 +21,7 @@
 #include "osc/osc.h"
 #include "report.h"
 #include "runner.h"
+#include "steps.h"
 
 // Absent when the host runs alone.
 #pragma weak osc_version
@@ -43,6 +47,10 @@ Options read_options(int argc, char** argv) {
             continue;
         }
         if (word == "--threads") continue;  // main has read it
+        if (word == "--list") {
+            diff::steps().list();
+            continue;
+        }
         ++i;
         if (word == "--seed") {
             options.seed = std::strtoull(value, nullptr, 10);
@@ -51,6 +59,8 @@ Options read_options(int argc, char** argv) {
             options.programs = std::strtoull(value, nullptr, 10);
         } else if (word == "--seconds") {
             options.seconds = std::strtod(value, nullptr);
+        } else if (word == "--keep") {
+            diff::steps().keep(value);
         } else if (word == "--watchdog") {
             options.watchdog = static_cast<unsigned>(std::strtoul(value, nullptr, 10));
         } else {
@@ -69,6 +79,7 @@ void run_program(unsigned long long seed, unsigned watchdog, diff::Coverage& cov
     Random random(seed);
     Random jitter(seed * 1000 + static_cast<unsigned long long>(me));
     const auto flavor = static_cast<Flavor>(seed % static_cast<unsigned long long>(Flavor::Count));
+    steps().restart();
     context().seed = seed;
     context().round = -1;
     context().what = name_of(flavor);
@@ -93,7 +104,14 @@ void run_program(unsigned long long seed, unsigned watchdog, diff::Coverage& cov
                 model[static_cast<std::size_t>(rank)].known[byte] = 1;
             }
         }
+        const bool runs = steps().take([&] { return "round " + std::to_string(round) + ": " + name_of(sync); });
+        const Model before = model;
         Round planned = plan_round(sync, place, model, context().host_safe, random);
+        if (!runs && planned.empty()) {  // without its synchronisation and the owners' stores
+            planned.release();
+            model = before;
+            continue;
+        }
         for (const Phase& phase : planned.phases)
             for (const Operation& op : phase.operations)
                 coverage.note(flavor, sync, op);
@@ -151,7 +169,7 @@ int main(int argc, char** argv) {
         run_program(options.seed + done++, options.watchdog, coverage);
     diff::watch(0);
     int failures = 0;
-    if (me == 0) {
+    if (me == 0 && !diff::steps().listing()) {
         std::printf("differential: programs %llu to %llu agree at %d ranks with %s\n", options.seed,
                     options.seed + done - 1, size, osc_version != nullptr ? "libosc" : "the host MPI alone");
         if (!options.seed_given) failures = coverage.report(true);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "report.h"
+#include "steps.h"
 
 namespace diff {
 namespace {
@@ -76,9 +77,11 @@ void hesitate(Random& jitter) {
 }  // namespace
 
 void ordered_locks(Random& random, Random& jitter) {
+    const char* const modes[] = {mode(random), mode(random)};
+    if (!steps().take([] { return "ordered locks"; })) return;
     context().sync = "ordered locks";
     const int size = rank_count();
-    const Counter counters[] = {Counter(mode(random)), Counter(mode(random))};
+    const Counter counters[] = {Counter(modes[0]), Counter(modes[1])};
     const int places = 2 * size;
     std::vector<std::int64_t> mine(static_cast<std::size_t>(places)), all(mine.size());
     for (int round = 0; round < 10; ++round) {
@@ -107,6 +110,7 @@ void blocked_thread(Random& random) {
     int level = MPI_THREAD_SINGLE;
     MPI_Query_thread(&level);
     if (level < MPI_THREAD_MULTIPLE || rank_count() < 3) return;
+    if (!steps().take([] { return "a blocked thread"; })) return;
     context().sync = "a blocked thread";
     const Counter counter(mode(random));
     const int me = this_rank();

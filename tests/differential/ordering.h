@@ -6,12 +6,13 @@
 
 namespace diff {
 
-/// Two windows, whose locks may be deferred; each process takes a random subset of all their locks in ascending order
-/// and counts under them. Collective.
+/// A step. Two windows, whose locks may be deferred; each process takes a random subset of all their locks in ascending
+/// order and counts under them. Collective.
 void ordered_locks(Random& random, Random& jitter);
 
-/// A lock is held until a second thread of the process that requests it has acquired a free lock: the first thread must
-/// not block the second. Needs three processes and MPI_THREAD_MULTIPLE; otherwise it does nothing. Collective.
+/// A step. A lock is held until a second thread of the process that requests it has acquired a free lock: the first
+/// thread must not block the second. Needs three processes and MPI_THREAD_MULTIPLE; otherwise it does nothing.
+/// Collective.
 void blocked_thread(Random& random);
 
 }  // namespace diff

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "report.h"
+#include "steps.h"
 
 namespace diff {
 namespace {
@@ -145,6 +146,7 @@ std::pair<std::size_t, std::size_t> Place::replace_region(int rank, Random& rand
     if (regions.empty()) return {0, 0};
     Region& region = regions[random.below(regions.size())];
     const bool from_mpi = random.once_in(2);
+    if (!steps().take([&] { return "another region at rank " + std::to_string(rank); })) return {0, 0};
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == me_) {
         Region old = region;

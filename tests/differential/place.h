@@ -38,7 +38,7 @@ class Place {
     bool guards_intact() const;
 
     /// Dynamic windows, collective: a region of `rank` is detached and other memory takes its place; its bytes become
-    /// 0. Returns the bytes [first, second) that this replaced.
+    /// 0. Returns the bytes [first, second) that this replaced. A step, which may not run.
     std::pair<std::size_t, std::size_t> replace_region(int rank, Random& random);
 
   private:

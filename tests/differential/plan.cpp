@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "steps.h"
+
 namespace diff {
 namespace {
 
@@ -150,15 +152,14 @@ class Planner {
         return op;
     }
 
-    void issue(Operation op) {
-        apply(op, memory(op.target), host_safe_);
-        round_.phases.back().operations.push_back(std::move(op));
+    static bool runs(const Operation& op) {
+        return steps().take([&] { return op.describe(); });
     }
 
-    // A further operation on the place of `first` must not free the datatype that it shares with it.
-    static Layout borrowed(Layout& there, Layout& owner) {
-        owner.derived = false;
-        return there;
+    void issue(Operation op) {
+        if (!runs(op)) return round_.phases.back().dropped.push_back(std::move(op));
+        apply(op, memory(op.target), host_safe_);
+        round_.phases.back().operations.push_back(std::move(op));
     }
 
     void put() {
@@ -345,6 +346,8 @@ class Planner {
         if (!prepare(target, *basic, one.at, one.low, one.high, start)) return;
         const Bytes& bytes = memory(target);
         const std::vector<unsigned char> before(bytes.value.begin() + start, bytes.value.begin() + start + one.high);
+        std::vector<Operation>& operations = round_.phases.back().operations;
+        const std::size_t others = operations.size();
         for (int rank = 0; rank < place_.ranks(); ++rank) {
             Operation op = make(Call::CompareAndSwap, rank, target, *basic, one);
             op.start = start;
@@ -354,8 +357,9 @@ class Planner {
             op.check = Check::Race;
             op.cell = start;
             op.result = Bytes(basic->width);
-            round_.phases.back().operations.push_back(std::move(op));
+            if (runs(op)) operations.push_back(std::move(op));
         }
+        if (operations.size() == others) return;
         for (std::ptrdiff_t byte = start; byte < start + one.high; ++byte)
             memory(target).known[static_cast<std::size_t>(byte)] = 0;
     }
@@ -371,6 +375,20 @@ class Planner {
 };
 
 }  // namespace
+
+bool Round::empty() const {
+    return std::all_of(phases.begin(), phases.end(), [](const Phase& phase) { return phase.operations.empty(); });
+}
+
+void Round::release() {
+    for (Phase& phase : phases)
+        for (std::vector<Operation>* operations : {&phase.operations, &phase.dropped})
+            for (Operation& op : *operations) {
+                op.here.release();
+                op.back.release();
+                op.there.release();
+            }
+}
 
 Round plan_round(Sync sync, const Place& place, Model& model, bool host_safe, Random& random) {
     Round round;

@@ -94,18 +94,23 @@ struct Refresh {
 
 struct Phase {
     std::vector<Operation> operations;
-    Bytes after;  // this rank's memory when the phase is over
+    std::vector<Operation> dropped;  // steps that do not run
+    Bytes after;                     // this rank's memory when the phase is over
 };
 
 struct Round {
     Sync sync{};
     std::vector<Refresh> refresh;
     std::vector<Phase> phases;
+    bool empty() const;
+    /// Frees the datatypes of the operations, also of those that no rank has issued.
+    void release();
 };
 
 using Model = std::vector<Bytes>;  // per rank
 
-/// Plans a round and advances the model past it; bytes that a race decides stay unknown.
+/// Plans a round, of which steps() says what runs, and advances the model past that; bytes that a race decides stay
+/// unknown.
 Round plan_round(Sync sync, const Place& place, Model& model, bool host_safe, Random& random);
 
 /// Applies `op` to the target's bytes; fills op.result.

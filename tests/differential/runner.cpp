@@ -66,14 +66,9 @@ void Runner::run(Round& round) {
         lock_round(round);
     }
     if (!place_.guards_intact()) fail("bytes around the window were written");
-    for (Phase& phase : round.phases) {
+    for (Phase& phase : round.phases)
         resolve(phase);
-        for (Operation& op : phase.operations) {
-            op.here.release();
-            op.back.release();
-            op.there.release();
-        }
-    }
+    round.release();
     live_.clear();
 }
 
