@@ -10,7 +10,7 @@ The seed of the campaign and the round's number decide both, so --round N with t
 error (tests/support/faults), in the plain world, to test the campaign. A failing program is run again alone, and shrunk to the
 fewest of its steps that fail in the same way; the campaign prints the command and these steps.
 The last line has the numbers of rounds, programs and failures; a failure is the exit status 1. With --at-most N the status is 0 if
-there was a failure, and each was shrunk to at most N steps.
+there was a failure, and each was shrunk to one step at least and N at most.
 """
 import argparse
 import itertools
@@ -26,7 +26,7 @@ import time
 import typing
 
 WATCHDOG = 60  # seconds without progress, for the program itself
-LIMIT = 400  # seconds of a job
+LIMIT = 240  # seconds of a job
 FAULT_WATCHDOG = 8
 FAULT_LIMIT = 40
 SHRINK_WATCHDOG = 20  # seconds without progress of a single program
@@ -36,7 +36,10 @@ SHRINK_SECONDS = 1200
 OUTPUT_LINES = 30  # of a job that fails
 PLAIN_RANKS = 3
 PROGRAMS_OF_RANKS = 240  # programs of a round times the square of its ranks: some 10 s on two cores
-HANGS = ("hang", "stopped")  # The others are one kind too: the launcher may lose the line of a mismatch.
+# What a failure is for shrinking. The launcher may lose the line of a mismatch.
+GROUPS = {"mismatch": "ends", "crash": "ends", "hang": "hang", "stopped": "hang", "report": "report"}
+# What OSC_CHECK may report: programs access elements at odd addresses, and compare bytes.
+TRUE_REPORTS = "misaligned access|invalid argument"
 STRATEGIES = ["auto", "auto", "immediate", "deferred"]
 
 
@@ -52,7 +55,7 @@ class Host(typing.NamedTuple):
 
 
 class Outcome(typing.NamedTuple):
-    kind: str  # "", mismatch, crash, hang, or stopped: the job's limit
+    kind: str  # "", or one of GROUPS; stopped: by the job's limit
     how: str
     seed: int  # of the program that failed, if it said so
     output: str
@@ -114,7 +117,8 @@ def verdict(code, output):
         hang = "no progress" in line[2]
         return "hang" if hang else "mismatch", ("hang: " if hang else "") + line[0][14:], int(line[1])
     if code == 0:
-        return "", "", 0
+        report = re.search(rf"OSC_CHECK: (?!\d+ reports)(?!{TRUE_REPORTS}).*\n.*", output)
+        return ("report", report[0], 0) if report else ("", "", 0)
     if code in (124, 137):
         return "stopped", "stopped by its limit", 0
     # The launcher may lose the line of a job that ends itself.
@@ -169,7 +173,7 @@ class Failure:
         self.runs += 1
         outcome = launch(self.host, self.library, self.world, [*self.arguments(keep), "--watchdog", str(self.watchdog)],
                          4 * self.watchdog)
-        return outcome.kind != "" and (outcome.kind in HANGS) == (self.kind in HANGS)
+        return GROUPS.get(outcome.kind) == GROUPS[self.kind]
 
     def fails(self, keep):
         return time.monotonic() < self.end and any(self.once(keep) for _ in range(self.tries))
@@ -180,7 +184,7 @@ class Failure:
         return re.findall(r"^step (\d+): (.*)$", output, re.MULTILINE)
 
     def report(self):
-        """Shrinks the program and prints what is left. The number of steps left, or None if it does not fail alone."""
+        """Shrinks the program and prints what is left. The number of steps left, or None if these, or all, do not fail alone."""
         always = all([self.once() for _ in range(CONFIRM)])
         self.tries = 1 if always else RETRIES
         if not always and not any(self.once() for _ in range(RETRIES)):
@@ -194,7 +198,7 @@ class Failure:
         for number, what in self.listed(left):
             print(f"    {number}: {what}")
         print("  again: " + shlex.join(command(self.host, self.library, self.world, self.arguments(left))), flush=True)
-        return len(left)
+        return len(left) if again else None
 
 
 def culprit(host, library, world, first, programs, outcome):
@@ -210,7 +214,7 @@ def run_round(options, number):
     """Runs a round. The number of programs that ran, and of each failing one the steps that are left."""
     host, world, first, programs = draw(options.seed, number, options.hosts)
     if options.fault:
-        host, world = options.hosts[0], plain(options.fault)
+        host, world, programs = options.hosts[0], plain(options.fault), PROGRAMS_OF_RANKS // PLAIN_RANKS**2
     watchdog, limit = (FAULT_WATCHDOG, FAULT_LIMIT) if options.fault else (WATCHDOG, LIMIT)
     arguments = ["--seed", str(first), "--programs", str(programs), "--watchdog", str(watchdog)]
     outcome = launch(host, options.library, world, arguments, limit)
@@ -262,7 +266,7 @@ def main():
           f"{time.monotonic() - begin:.0f} s")
     if options.at_most is None:
         return 1 if failures else 0
-    return 0 if failures and all(left is not None and left <= options.at_most for left in failures) else 1
+    return 0 if failures and all(left and left <= options.at_most for left in failures) else 1
 
 
 if __name__ == "__main__":
