@@ -117,7 +117,7 @@ def verdict(code, output):
         hang = "no progress" in line[2]
         return "hang" if hang else "mismatch", ("hang: " if hang else "") + line[0][14:], int(line[1])
     if code == 0:
-        report = re.search(rf"OSC_CHECK: (?!\d+ reports)(?!{TRUE_REPORTS}).*\n.*", output)
+        report = re.search(rf"OSC_CHECK: (?!\d+ reports? of)(?!{TRUE_REPORTS}).*\n.*", output)
         return ("report", report[0], 0) if report else ("", "", 0)
     if code in (124, 137):
         return "stopped", "stopped by its limit", 0
