@@ -177,6 +177,12 @@ void Walk::say_cycle(std::size_t from, std::vector<std::string>& lines) {
     say_deadlock(named, chain, !threads, lines);
 }
 
+// Whether an origin of the exposure epoch that `target` waits in has completed it: it waits for the target's next post.
+bool is_ahead(const WaitNote& origin, const WaitNote& target) {
+    return target.kind == WaitKind::Completes && origin.kind == WaitKind::Post && origin.window == target.window &&
+           origin.target == target.rank;
+}
+
 void Walk::explain(std::vector<std::string>& lines) {
     const Step last = path.back();
     Window* const window = find_window(last.wait, own_);
@@ -188,6 +194,7 @@ void Walk::explain(std::vector<std::string>& lines) {
         path.back().relation = relation;
         const Findings found = peers_.look_at(*window, rank, std::min(kPerProcess, until_ - now_ns()));
         const bool is_self = found.view.identity == path.front().identity;
+        if (is_ahead(is_self ? path.front().wait : found.view.wait, last.wait)) continue;
         const bool waits = found.doing == Doing::Waits;
         const std::string pid = found.view.pid > 0 ? format(" (pid %d)", found.view.pid) : "";
         const RelationText& texts = text_of(relation);

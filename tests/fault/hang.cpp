@@ -64,23 +64,23 @@ void meet() {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-MPI_Group group_of(int rank) {
+MPI_Group group_of(const std::vector<int>& ranks) {
     MPI_Group all = MPI_GROUP_NULL;
-    MPI_Group one = MPI_GROUP_NULL;
+    MPI_Group some = MPI_GROUP_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Group_incl(all, 1, &rank, &one);
-    return one;
+    MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
+    return some;
 }
 
-void start_and_complete() {
-    MPI_Win_start(group_of(1), 0, g_win);
+void start_and_complete(int target = 1) {
+    MPI_Win_start(group_of({target}), 0, g_win);
     int value = 1;
-    MPI_Put(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, g_win);
+    MPI_Put(&value, 1, MPI_INT, target, 0, 1, MPI_INT, g_win);
     MPI_Win_complete(g_win);
 }
 
-void post_and_wait(int origin) {
-    MPI_Win_post(group_of(origin), 0, g_win);
+void post_and_wait(const std::vector<int>& origins) {
+    MPI_Win_post(group_of(origins), 0, g_win);
     MPI_Win_wait(g_win);
 }
 
@@ -122,13 +122,18 @@ void run(const std::string& name) {
         start_and_complete();
     } else if (name == "missing_start") {
         if (g_rank == 0) compute();
-        post_and_wait(0);
+        post_and_wait({0});
     } else if (name == "missing_complete") {
-        if (g_rank == 1) post_and_wait(0);
-        MPI_Win_start(group_of(1), 0, g_win);
+        if (g_rank == 1) post_and_wait({0});
+        MPI_Win_start(group_of({1}), 0, g_win);
         int value = 1;
         MPI_Put(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, g_win);
         sleep_on();
+    } else if (name == "origin_ahead") {
+        if (g_rank == 2) post_and_wait({0, 1});
+        if (g_rank == 1) compute();
+        start_and_complete(2);
+        start_and_complete(2);
     } else if (name == "fence_skipped") {
         if (g_rank == last) {
             MPI_Finalize();

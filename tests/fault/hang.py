@@ -34,9 +34,10 @@ SHELL = ["sh", "-c", 'trap : USR1; "$@"; sleep 60', "sh"]
 
 
 class Case:
-    def __init__(self, ranks, reports, program=None, signals=False, shell=False, **settings):
+    def __init__(self, ranks, reports, program=None, signals=False, shell=False, never="", **settings):
         self.ranks = ranks
         self.reports = reports  # by rank: what its lines contain, as regular expressions
+        self.never = never  # a word of no line
         self.program = program
         self.signals = signals  # rank 0 reports on SIGUSR1
         self.shell = shell
@@ -67,6 +68,11 @@ CASES = {
                                   r"rank 0 \(pid \d+\) has not called MPI_Win_start and MPI_Win_complete: " + COMPUTES]}),
     "missing_complete": Case(2, {1: ["MPI_Win_wait has waited",
                                      r"rank 0 \(pid \d+\) has not called MPI_Win_complete: it sleeps"]}),
+    # Rank 0 has completed the epoch that rank 2 waits for, and starts the next one.
+    "origin_ahead": Case(3, {
+        0: ["for the post of rank 2 ", r"rank 2 \(pid \d+\) has not called MPI_Win_post: it waits in MPI_Win_wait",
+            r"rank 1 \(pid \d+\) has not called MPI_Win_start and MPI_Win_complete: " + COMPUTES],
+        2: [r"rank 1 \(pid \d+\) has not called MPI_Win_start and MPI_Win_complete: " + COMPUTES]}, never="deadlock"),
     "fence_skipped": Case(3, {rank: [FENCE, r"rank 2 \(pid \d+\) has not entered it: it is inside MPI_Finalize",
                                      PARTLY + "rank 2 has called MPI_Finalize"] for rank in (0, 1)}),
     "fence_late": Case(3, {rank: [FENCE, r"rank 2 \(pid \d+\) has not entered it: " + COMPUTES] for rank in (0, 1)}),
@@ -95,6 +101,9 @@ CASES = {
     "nodes_no_notification": Case(3, {rank: [NOTIFICATION.format(int(rank == 2)),
                                              r"rank 1 \(pid \d+\) may notify it: " + COMPUTES] for rank in (0, 2)},
                                   program="no_notification", OSC_DEBUG="fake_nodes=2"),
+    "nodes_origin_ahead": Case(3, {
+        rank: [r"rank 1 \(pid \d+\) has not called MPI_Win_start and MPI_Win_complete: " + COMPUTES] for rank in (0, 2)},
+                               never="deadlock", program="origin_ahead", OSC_DEBUG="fake_nodes=2"),
     # Another process of its node sees that it is stopped.
     "nodes_flush_stopped": Case(4, {rank: [r"MPI_\w+ has waited .* for its operations at rank 3 to complete " + WINDOW,
                                            r"rank 3 \(pid \d+\) has not answered: it is stopped by a signal"]
@@ -196,13 +205,16 @@ def run_case(name, case, options):
     try:
         explains = job.await_all(lambda lines: not missing(case.reports, lines), SECONDS,
                                  demand if case.signals else lambda lines: None)
-        return explains, missing(case.reports, job.lines), list(job.lines), lateness(case, job) if explains else 0
+        late = lateness(case, job) if explains else 0
+        wrong = [line for line in job.lines if case.never and case.never in line]
+        left = missing(case.reports, job.lines) + [f"never: {line}" for line in wrong]
+        return explains and not wrong, left, list(job.lines), late
     finally:
         job.end()
 
 
 def print_unexplained(name, left, lines):
-    print(f"== {name}: not explained within {SECONDS} s. Missing:", *left, "The output:", *lines, sep="\n  ")
+    print(f"== {name}: not explained within {SECONDS} s. Missing or wrong:", *left, "The output:", *lines, sep="\n  ")
 
 
 def main():
