@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+import left_behind
 import run_fault
 
 # The steps of an epoch, and the rank that meets the fault there: 1 is an origin, 2 the target.
@@ -66,16 +67,18 @@ def cover(rows):
 def ends(mpiexec, settings, program, fault):
     """True if the job ends in time, by MPI_Abort or by the launcher's SIGINT, and nothing is left."""
     with tempfile.TemporaryDirectory() as place:
+        meeting = os.path.join(place, "meeting")
+        os.mkdir(meeting)
+        watch = left_behind.Watch(place)
         command = [mpiexec, "-n", str(RANKS)]
-        for setting in settings + [f"FAULT_OUTPUT={place}", f"FAULT_MEETING={place}"]:
+        for setting in settings + [f"FAULT_MEETING={meeting}"]:
             command += ["-genv", *setting.split("=", 1)]
-        before = run_fault.shared_names()
-        with subprocess.Popen(["timeout", "-k", "5", str(2 * SECONDS)] + command + program, text=True,
+        with subprocess.Popen(["timeout", "-k", "5", str(2 * SECONDS)] + command + program, text=True, env=watch.environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True) as job:
             begin = time.monotonic()
             reached = fault == "abort"
             while not reached and job.poll() is None and time.monotonic() - begin < SECONDS:
-                reached = any(name.startswith("reached") for name in os.listdir(place))
+                reached = any(name.startswith("reached") for name in os.listdir(meeting))
                 time.sleep(0.02)
             if fault == "pause":
                 os.killpg(job.pid, signal.SIGINT)
@@ -86,11 +89,9 @@ def ends(mpiexec, settings, program, fault):
                 job.terminate()
                 text = job.communicate()[0]
             took = time.monotonic() - begin
-        time.sleep(0.2)  # from the launcher's end to the ranks'
-        left = run_fault.left_over(place)
-    ours = sorted(name for name in run_fault.shared_names() - before if "osc" in name)
-    print(text, f"reached: {reached}, exit {job.returncode}, {took:.1f} s, left: {ours} {left}", flush=True)
-    return reached and job.returncode != 0 and took < 20 and not ours and not left and "not 1" not in text
+        left, of_host = watch.left()
+    print(text, f"reached: {reached}, exit {job.returncode}, {took:.1f} s, left behind: {left}, by the host: {of_host}", flush=True)
+    return reached and job.returncode != 0 and took < 20 and not left and "not 1" not in text
 
 
 def run(options, row):
@@ -98,16 +99,9 @@ def run(options, row):
     settings, arguments = PATHS[path]
     settings = options.env + settings
     program = [options.program, epoch, victim, fault, moment, step] + arguments
-    before = run_fault.shared_names()
     if fault in ("abort", "pause"):
-        good = ends(options.mpiexec, settings, program, fault)
-    else:
-        good = run_fault.run_job(options.mpiexec, RANKS, int(fault == "kill"), SECONDS, settings, program)
-    # MPICH leaves its own segments where a rank is killed.
-    for name in run_fault.shared_names() - before:
-        if name.startswith("mpich_shm_"):
-            os.unlink(f"/dev/shm/{name}")
-    return good
+        return ends(options.mpiexec, settings, program, fault)
+    return run_fault.run_job(options.mpiexec, RANKS, int(fault == "kill"), SECONDS, settings, program)
 
 
 def main():

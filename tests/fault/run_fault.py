@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs a program in which ranks are killed: every survivor must report no failure, all in a few seconds, and nothing may
-stay behind: no process of the job, no name of libosc in /dev/shm.
+stay behind (left_behind.py).
 
   run_fault.py --ranks 4 --dead 1 --seconds 60 [--pid-namespaces] [--env K=V]... -- program [argument]...
 
@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+import left_behind
+
 # MPICH's mpiexec takes the job down, or breaks down itself, when a process that it started dies, even with
 # -disable-auto-cleanup. So it starts shells, which ignore its signal; the ranks below them write to files, and the
 # shells say there when their rank has ended.
@@ -26,25 +28,8 @@ NAMESPACE = ["sh", "-c", 'trap "" USR1; exec "$@"', "sh",
              "unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", '"$@"; code=$?; exit $code', "sh"]
 
 
-def shared_names():
-    return set(os.listdir("/dev/shm"))
-
-
 def outputs(folder):
     return [path.read_text(errors="replace") for path in sorted(pathlib.Path(folder).iterdir())]
-
-
-def left_over(folder):
-    """The processes that were started with this folder and still run; with them their descriptors would be left."""
-    mark = f"FAULT_OUTPUT={folder}".encode()
-    left = []
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                left.append(f"{process.name} {(process / 'comm').read_text().strip()}")
-        except OSError:
-            pass  # another's, or gone
-    return left
 
 
 def run_job(mpiexec, ranks, dead, seconds, settings, program):
@@ -54,13 +39,13 @@ def run_job(mpiexec, ranks, dead, seconds, settings, program):
         meeting = os.path.join(place, "meeting")
         os.mkdir(folder)
         os.mkdir(meeting)
+        watch = left_behind.Watch(place)
         command = [mpiexec, "-disable-auto-cleanup", "-n", str(ranks)]
         for setting in settings + [f"FAULT_OUTPUT={folder}", f"FAULT_MEETING={meeting}"]:
             command += ["-genv", *setting.split("=", 1)]
-        before = shared_names()
         begin = time.monotonic()
         with subprocess.Popen(["timeout", "-k", "5", str(seconds)] + command
-                              + ["sh", "-c", SHELL, "sh"] + program) as job:
+                              + ["sh", "-c", SHELL, "sh"] + program, env=watch.environment()) as job:
             ended = 0
             while ended < ranks and time.monotonic() - begin < seconds:
                 time.sleep(0.02)
@@ -71,17 +56,15 @@ def run_job(mpiexec, ranks, dead, seconds, settings, program):
             else:
                 job.terminate()
         texts = outputs(folder)
-        left = left_over(folder)
+        left, of_host = watch.left()
 
     print("\n".join(texts))
     reports = re.findall(r"^survivor (\d+): (\d+) checks, (\d+) failures$", "\n".join(texts), re.MULTILINE)
-    # MPICH leaves segments of its own when a rank is killed; libosc gives nothing a name.
-    ours = sorted(name for name in shared_names() - before if "osc" in name)
     good = [rank for rank, checks, failures in reports if int(checks) > 0 and failures == "0"]
     wanted = ranks - dead
     print(f"{len(good)} of {wanted} survivors report no failure, {ended} of {ranks} ranks ended, {took:.1f} s, "
-          f"left in /dev/shm by libosc: {ours}, processes left: {left}", flush=True)
-    return len(good) == wanted and ended == ranks and not ours and not left
+          f"left behind: {left}, by the host: {of_host}", flush=True)
+    return len(good) == wanted and ended == ranks and not left
 
 
 def main():
