@@ -2,11 +2,13 @@
 //
 //   fault_campaign EPOCH VICTIM FAULT MOMENT STEP [private]
 //
-// EPOCH: lock, fence, pscw, window. VICTIM: a rank; 2 is the target, 0 and 1 are origins, 3 has no accesses in
-// lock and pscw. FAULT: kill, stop (continued later), abort, pause (until the launcher ends the job). MOMENT: before,
-// in or after the STEP of that name in the round kFault. Every call must succeed, or report the death if there is one.
+// EPOCH: lock, lock_all, request, fence, pscw, dynamic, window. VICTIM: a rank; 2 is the target, 0 and 1 are origins, 3
+// only takes part in what is collective. FAULT: kill, stop (continued later), abort, pause (until the launcher ends the
+// job). MOMENT: before, in or after the STEP of that name in the round kFault. Every call must succeed, or report the
+// death if there is one.
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -25,18 +27,6 @@ int g_victim = 0;
 int g_round = 0;
 bool g_private = false;
 bool g_reached = false;
-
-// A child that stops this process, and continues it later.
-pid_t stop_after(double seconds) {
-    const pid_t parent = ::getpid();
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    ::usleep(static_cast<useconds_t>(seconds * 1e6));
-    ::kill(parent, SIGSTOP);
-    ::usleep(500000);
-    ::kill(parent, SIGCONT);
-    ::_exit(0);
-}
 
 void suffer() {
     g_reached = true;
@@ -57,17 +47,22 @@ bool now_at(const char* moment, const char* step) {
     return g_round == kFault && !g_reached && is(g_moment, moment) && is(g_step, step);
 }
 
+// Whether a call waits for other processes, which come late then.
+bool waits(const char* name) {
+    constexpr const char* kWaiting[] = {"lock", "fence", "last_fence", "start", "complete",
+                                        "post", "wait",  "create",     "free",  "compute"};
+    return std::any_of(std::begin(kWaiting), std::end(kWaiting), [&](const char* one) { return is(name, one); });
+}
+
 // One call of the script; false if it reports a death.
 template <class Call>
 bool step(const char* name, Call&& call) {
     std::thread during;
     pid_t child = 0;
     if (now_at("in", name)) {
-        // Where calls wait for other processes, these come late, and the victim waits when the fault comes.
-        const bool waits = !is(name, "put") && !is(name, "accumulate") && !is(name, "flush") && !is(name, "unlock");
         if (g_rank == g_victim) {
             std::mt19937 random{std::random_device{}()};
-            const double after = waits ? 0.05 : std::uniform_real_distribution<>(0, 0.0002)(random);
+            const double after = waits(name) ? 0.05 : std::uniform_real_distribution<>(0, 0.0002)(random);
             g_reached = true;
             if (is(name, "lock")) sleep_for(0.03);  // the other origin has the lock
             if (is(g_fault, "stop"))
@@ -77,7 +72,7 @@ bool step(const char* name, Call&& call) {
                     sleep_for(after);
                     suffer();
                 });
-        } else if (waits && !is(name, "lock")) {
+        } else if (waits(name) && !is(name, "lock")) {
             sleep_for(0.15);
         }
     }
@@ -94,18 +89,30 @@ bool step(const char* name, Call&& call) {
 struct Window {
     long* base = nullptr;
     MPI_Win win = MPI_WIN_NULL;
+    MPI_Aint target = 0;  // displacement of the target's memory
 };
 
+constexpr MPI_Aint kBytes = kWords * static_cast<MPI_Aint>(sizeof(long));
+
 bool create(Window& w) {
-    const MPI_Aint bytes = kWords * static_cast<MPI_Aint>(sizeof(long));
     const bool good = step("create", [&] {
-        if (!g_private) return MPI_Win_allocate(bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w.base, &w.win);
+        if (!g_private) return MPI_Win_allocate(kBytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w.base, &w.win);
         w.base = static_cast<long*>(std::calloc(kWords, sizeof(long)));
-        return MPI_Win_create(w.base, bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w.win);
+        return MPI_Win_create(w.base, kBytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &w.win);
     });
     if (good) MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
-    if (good && !g_private) std::memset(w.base, 0, static_cast<std::size_t>(bytes));
+    if (good && !g_private) std::memset(w.base, 0, static_cast<std::size_t>(kBytes));
     return good;
+}
+
+// A dynamic window, before the rounds, and the memory that the target attaches in each of them.
+void create_dynamic(Window& w) {
+    w.base = static_cast<long*>(std::calloc(kWords, sizeof(long)));
+    if (!g_private) MPI_Alloc_mem(kBytes, MPI_INFO_NULL, static_cast<void*>(&w.base));
+    must_work("create_dynamic", [&] { return MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w.win); });
+    MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
+    MPI_Get_address(w.base, &w.target);
+    MPI_Bcast(&w.target, 1, MPI_AINT, kTarget, MPI_COMM_WORLD);
 }
 
 bool release(Window& w) {
@@ -117,8 +124,10 @@ bool release(Window& w) {
 // The origin's block of the target's memory gets the round's number.
 bool put(const Window& w, std::vector<long>& block) {
     block.assign(kBlock, g_round);
+    const MPI_Aint unit = w.target != 0 ? sizeof(long) : 1;
     return step("put", [&] {
-        return MPI_Put(block.data(), kBlock, MPI_LONG, kTarget, g_rank * kBlock, kBlock, MPI_LONG, w.win);
+        return MPI_Put(block.data(), kBlock, MPI_LONG, kTarget, w.target + g_rank * kBlock * unit, kBlock, MPI_LONG,
+                       w.win);
     });
 }
 
@@ -138,14 +147,16 @@ void both_hold(const Window& w) {
         holds(w.base + from * kBlock, "what an epoch has completed");
 }
 
+// What a process does that takes no part in an epoch.
+bool compute() {
+    return step("compute", [] {
+        sleep_for(0.002);
+        return MPI_SUCCESS;
+    });
+}
+
 bool lock(const Window& w, std::vector<long>& block) {
-    if (!origin()) {
-        step("compute", [] {
-            sleep_for(0.002);
-            return MPI_SUCCESS;
-        });
-        return true;
-    }
+    if (!origin()) return compute();
     if (!step("lock", [&] { return MPI_Win_lock(MPI_LOCK_EXCLUSIVE, kTarget, 0, w.win); })) return false;
     if (now_at("in", "lock") && g_rank != g_victim) sleep_for(0.15);
     static const long one = 1;
@@ -170,6 +181,41 @@ bool lock(const Window& w, std::vector<long>& block) {
     return step("unlock", [&] { return MPI_Win_unlock(kTarget, w.win); }) && good;
 }
 
+bool lock_all(const Window& w, std::vector<long>& block) {
+    if (!origin()) return compute();
+    if (!step("lock_all", [&] { return MPI_Win_lock_all(0, w.win); })) return false;
+    const bool good = put(w, block) && step("flush_all", [&] { return MPI_Win_flush_all(w.win); });
+    return step("unlock_all", [&] { return MPI_Win_unlock_all(w.win); }) && good;
+}
+
+// A request that was made must end, also if the target has died.
+bool await(const char* name, MPI_Request& request) {
+    return step(name, [&] { return MPI_Wait(&request, MPI_STATUS_IGNORE); });
+}
+
+bool request(const Window& w, std::vector<long>& block) {
+    if (!origin()) return compute();
+    if (!step("lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, kTarget, 0, w.win); })) return false;
+    MPI_Request put_request = MPI_REQUEST_NULL, get_request = MPI_REQUEST_NULL;
+    std::vector<long> back(kBlock, -1);
+    block.assign(kBlock, g_round);
+    const MPI_Aint at = g_rank * kBlock;
+    bool good =
+        step("rput",
+             [&] {
+                 return MPI_Rput(block.data(), kBlock, MPI_LONG, kTarget, at, kBlock, MPI_LONG, w.win, &put_request);
+             }) &&
+        await("wait_rput", put_request) && step("flush", [&] { return MPI_Win_flush(kTarget, w.win); });
+    good = good &&
+           step("rget",
+                [&] {
+                    return MPI_Rget(back.data(), kBlock, MPI_LONG, kTarget, at, kBlock, MPI_LONG, w.win, &get_request);
+                }) &&
+           await("wait_rget", get_request);
+    if (good) holds(back.data(), "what this process has put");
+    return step("unlock", [&] { return MPI_Win_unlock(kTarget, w.win); }) && good;
+}
+
 bool fence(const Window& w, std::vector<long>& block) {
     bool good = step("fence", [&] { return MPI_Win_fence(0, w.win); });
     if (good && origin()) good = put(w, block);
@@ -187,6 +233,12 @@ bool pscw(const Window& w, std::vector<long>& block, MPI_Group origins, MPI_Grou
                       step("wait", [&] { return MPI_Win_wait(w.win); });
     if (good) both_hold(w);
     return good;
+}
+
+bool dynamic(const Window& w, std::vector<long>& block) {
+    bool good = g_rank != kTarget || step("attach", [&] { return MPI_Win_attach(w.win, w.base, kBytes); });
+    good = good && fence(w, block);
+    return good && (g_rank != kTarget || step("detach", [&] { return MPI_Win_detach(w.win, w.base); }));
 }
 
 bool window() {
@@ -213,12 +265,17 @@ int main(int argc, char** argv) {
     // A call of each rank that libosc serves, which leave() counts.
     must_work("own lock", [&] { return MPI_Win_lock(MPI_LOCK_SHARED, g_rank, 0, w.win); });
     must_work("own unlock", [&] { return MPI_Win_unlock(g_rank, w.win); });
+    Window attached;
+    if (is(epoch, "dynamic")) create_dynamic(attached);
     MPI_Barrier(MPI_COMM_WORLD);
     for (g_round = 1; good && g_round <= kRounds; ++g_round)
-        good = is(epoch, "lock")    ? lock(w, block)
-               : is(epoch, "fence") ? fence(w, block)
-               : is(epoch, "pscw")  ? pscw(w, block, origins, target)
-                                    : window();
+        good = is(epoch, "lock")       ? lock(w, block)
+               : is(epoch, "lock_all") ? lock_all(w, block)
+               : is(epoch, "request")  ? request(w, block)
+               : is(epoch, "fence")    ? fence(w, block)
+               : is(epoch, "pscw")     ? pscw(w, block, origins, target)
+               : is(epoch, "dynamic")  ? dynamic(attached, block)
+                                       : window();
     if (g_rank == g_victim) check(g_reached, "the fault's moment", 0, 1);
     if (is(g_fault, "stop") && good) must_work("free", [&] { return MPI_Win_free(&w.win); });
     // In PSCW a process that waits for one whose call failed learns of its end.

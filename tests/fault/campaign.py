@@ -1,75 +1,39 @@
 #!/usr/bin/env python3
-"""The fault campaign: runs campaign.cpp for the rows of a table fault x moment x path, each with its expected outcome.
+"""The fault campaign: runs the rows of a table (campaign_rows.py), each a fault with its place, its path and its outcome.
 
-  campaign.py [--mpiexec M] [--env K=V]... [--all] [--times N] [--only TEXT]... [--output FILE] -- program
+  campaign.py [--mpiexec M] [--env K=V]... [--all] [--times N] [--only TEXT]... [--output FILE] [--list] -- FOLDER
 
-Without --all a cover of the table: each fault, epoch, step and path occurs. With OSC_TEST_FULL=1 all rows, 5 times each.
---only: rows whose name has the text. --output: the table as JSON.
+FOLDER has the programs, fault_NAME. Without --all a cover of the table: each fault, epoch, step and path occurs. With
+OSC_TEST_FULL=1 all rows, 5 times each. --only: rows whose name has the text. --output: the table as JSON. --list: the
+rows, without a run.
 """
 
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
+import campaign_rows
 import left_behind
 import run_fault
 
-# The steps of an epoch, and the rank that meets the fault there: 1 is an origin, 2 the target.
-STEPS = {
-    "lock": [("lock", 1), ("put", 1), ("accumulate", 1), ("flush", 1), ("unlock", 1), ("compute", 2)],
-    "fence": [("fence", 1), ("put", 1), ("last_fence", 2)],
-    "pscw": [("start", 1), ("put", 1), ("complete", 1), ("post", 2), ("wait", 2)],
-    "window": [("create", 1), ("free", 2)],
-}
-MOMENTS = ["before", "in", "after"]
-PATHS = {
-    "node": ([], []),
-    "process_vm": ([], ["private"]),
-    "agent": (["OSC_DEBUG=cma=off"], ["private"]),
-    "net": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=net"], []),
-    "tcp": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
-}
-OUTCOMES = {
-    "kill": "survivors' calls succeed with the right bytes or report the death, each within 10 s",
-    "stop": "every call succeeds with the right bytes",
-    "abort": "the job ends within 20 s",
-    "pause": "the job ends within 20 s of the launcher's SIGINT",
-}
 RANKS = 4
 SECONDS = 40
+STOPPED = 3  # seconds
 
 
-def table():
-    return [(fault, path, epoch, str(victim), moment, step) for fault in OUTCOMES for path in PATHS
-            for epoch, steps in STEPS.items() for step, victim in steps for moment in MOMENTS
-            # These two end the whole job: the moment in a call is the same as before the next one.
-            if moment != "in" or fault in ("kill", "stop")]
-
-
-def cover(rows):
-    """Rows in which each fault x epoch, fault x path, and each step occurs."""
-    chosen, seen = [], set()
-    for place in range(len(rows)):
-        row = rows[place * 37 % len(rows)]
-        fault, path, epoch, _, moment, step = row
-        pairs = {(fault, epoch), (fault, path), (epoch, step), (moment, path)} - seen
-        if len(pairs) > 1:
-            chosen.append(row)
-            seen |= pairs
-    return chosen
-
-
-def ends(mpiexec, settings, program, fault):
+def end(mpiexec, settings, program, fault):
     """True if the job ends in time, by MPI_Abort or by the launcher's SIGINT, and nothing is left."""
     with tempfile.TemporaryDirectory() as place:
         meeting = os.path.join(place, "meeting")
         os.mkdir(meeting)
-        watch = left_behind.Watch(place)
+        watch = left_behind.Watch(place, mpiexec)
         command = [mpiexec, "-n", str(RANKS)]
         for setting in settings + [f"FAULT_MEETING={meeting}"]:
             command += ["-genv", *setting.split("=", 1)]
@@ -80,7 +44,7 @@ def ends(mpiexec, settings, program, fault):
             while not reached and job.poll() is None and time.monotonic() - begin < SECONDS:
                 reached = any(name.startswith("reached") for name in os.listdir(meeting))
                 time.sleep(0.02)
-            if fault == "pause":
+            if fault == "pause" and job.poll() is None:
                 os.killpg(job.pid, signal.SIGINT)
             begin = time.monotonic()
             try:
@@ -94,14 +58,50 @@ def ends(mpiexec, settings, program, fault):
     return reached and job.returncode != 0 and took < 20 and not left and "not 1" not in text
 
 
+class Pulse:
+    """How long this process was kept from running: the job was too then, if the machine stopped all or is overloaded."""
+
+    def __enter__(self):
+        self.gap = 0
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        self._thread.join()
+
+    def _beat(self):
+        last = time.monotonic()
+        while not self._ends.wait(0.1):
+            self.gap = max(self.gap, time.monotonic() - last)
+            last = time.monotonic()
+
+
 def run(options, row):
-    fault, path, epoch, victim, moment, step = row
-    settings, arguments = PATHS[path]
-    settings = options.env + settings
-    program = [options.program, epoch, victim, fault, moment, step] + arguments
-    if fault in ("abort", "pause"):
-        return ends(options.mpiexec, settings, program, fault)
-    return run_fault.run_job(options.mpiexec, RANKS, int(fault == "kill"), SECONDS, settings, program)
+    """True if the row has its outcome. A failure says nothing if this process could not run either."""
+    for _ in range(5):
+        with Pulse() as pulse:
+            good = run_once(options, row)
+        if good or pulse.gap < STOPPED:
+            break
+        print(f"this process did not run for {pulse.gap:.1f} s: once more", flush=True)
+    return good
+
+
+def run_once(options, row):
+    settings = options.env + row.settings
+    program = [os.path.join(options.folder, f"fault_{row.program[0]}"), *row.program[1:]]
+    if row.ends:
+        return end(options.mpiexec, settings, program, row.fault)
+    job = run_fault.run_job(options.mpiexec, RANKS, row.dead, SECONDS, settings, program)
+    found = [len(re.findall(line, job.text)) for line in row.lines]
+    said = len(re.findall("^libosc: ", job.text, re.MULTILINE)) if row.silent else 0
+    if said or found != [1] * len(row.lines):
+        print(f"wrong lines: {found} of {row.lines}, {said} of libosc too many")
+        return False
+    return job.good
 
 
 def main():
@@ -112,22 +112,24 @@ def main():
     parser.add_argument("--times", type=int)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--output")
-    parser.add_argument("program")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("folder")
     options = parser.parse_args()
     full = bool(os.environ.get("OSC_TEST_FULL"))
     times = options.times or (5 if full else 1)
-    rows = table() if options.all or full or options.only else cover(table())
-    rows = [row for row in rows if not options.only or any(text in ".".join(row) for text in options.only)]
+    table = campaign_rows.table()
+    rows = table if options.all or full or options.only else campaign_rows.cover(table)
+    rows = [row for row in rows if not options.only or any(text in row.name for text in options.only)]
     results = []
     for row in rows:
-        print(f"== {'.'.join(row)}: {OUTCOMES[row[0]]}", flush=True)
-        failed = sum(not run(options, row) for _ in range(times))
-        results.append({"row": ".".join(row), "expected": OUTCOMES[row[0]], "times": times, "failed": failed})
+        print(f"== {row.name}: {row.outcome}", flush=True)
+        failed = sum(not run(options, row) for _ in range(0 if options.list else times))
+        results.append({"row": row.name, "expected": row.outcome, "times": times, "failed": failed})
+        if options.output:
+            with open(options.output, "w", encoding="utf-8") as file:
+                json.dump(results, file, indent=1)
     bad = [result["row"] for result in results if result["failed"]]
-    print(f"{len(rows)} rows of {len(table())}, {times} times each, failures in: {bad}")
-    if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+    print(f"{len(rows)} rows of {len(table)}, {times} times each, failures in: {bad}")
     return 1 if bad or not rows else 0
 
 

@@ -75,7 +75,7 @@ def main():
             # Not below the shells around the program, which fork: the stand-in's heap is for one process.
             preload = [setting for setting in options.env if setting.startswith("LD_PRELOAD=")]
             program = ["env", f"{preload[0]}:{options.xpmem}"] + program
-        if not run_fault.run_job(options.mpiexec, 4, 1, options.seconds, options.env + settings, program):
+        if not run_fault.run_job(options.mpiexec, 4, 1, options.seconds, options.env + settings, program).good:
             case = f"{role}.{world}.{shift}"
             failed[case] = failed.get(case, 0) + 1
     print(f"{len(cases)} cases, {options.repeat} times each, failures by case: {failed}")

@@ -13,8 +13,10 @@ import time
 
 MARK = "FAULT_JOB"
 OURS = re.compile(r"osc", re.IGNORECASE)
-# MPICH, UCX, PSM and Open MPI leave these where a process is killed.
-HOSTS = re.compile(r"^(mpich|ucx_|psm|vader_segment\.|sm_segment\.|osc_rdma\.|ompi\.|openmpi-|pmix|prte|pmi_|hfi|hwloc)")
+# What MPICH and Open MPI leave in /dev/shm where a process is killed, and in the job's own folders.
+MPICH = re.compile(r"^(mpich_|ucx_shm)")
+OPEN_MPI = re.compile(r"^(vader_segment\.|sm_segment\.|osc_rdma\.|ucx_shm)")
+HOSTS_FOLDERS = re.compile(r"^(ompi\.|openmpi-|pmix|prte|hydra|mpich)")
 SETTLES = 5  # seconds: a process that has been killed ends in its own time
 
 
@@ -40,8 +42,10 @@ def _is_used(path):
     return False
 
 
-def _files():
-    return {path for folder in ("/dev/shm", "/tmp") for path in pathlib.Path(folder).iterdir()}
+def _files(hosts):
+    """With names that the job may have given."""
+    return ({path for path in pathlib.Path("/dev/shm").iterdir() if OURS.search(path.name) or hosts.match(path.name)} |
+            {path for path in pathlib.Path("/tmp").iterdir() if OURS.search(path.name)})
 
 
 def _sockets():
@@ -64,15 +68,16 @@ def _mounts():
 
 
 class Watch:
-    """Of one job, whose folders it makes in `place`."""
+    """Of one job of a launcher, whose folders it makes in `place`."""
 
-    def __init__(self, place):
+    def __init__(self, place, mpiexec):
         self._place = place
+        self._hosts = OPEN_MPI if "openmpi" in mpiexec else MPICH
         self._mark = f"{MARK}={place}".encode()
         self._folders = [pathlib.Path(place, name) for name in ("tmp", "run")]
         for folder in self._folders:
             folder.mkdir(mode=0o700)
-        self._files, self._sockets, self._segments = _files(), _sockets(), _segments()
+        self._files, self._sockets, self._segments = _files(self._hosts), _sockets(), _segments()
 
     def environment(self):
         return {**os.environ, MARK: self._place, "TMPDIR": str(self._folders[0]), "XDG_RUNTIME_DIR": str(self._folders[1])}
@@ -89,9 +94,12 @@ class Watch:
         return found
 
     def _new_files(self):
+        """(libosc's, the host's)"""
+        ours = [path for path in _files(self._hosts) - self._files if path.exists() and not _is_used(path)]
+        hosts = [path for path in ours if self._hosts.match(path.name)]
         inside = [path for folder in self._folders for path in folder.iterdir()]
-        outside = [path for path in _files() - self._files if OURS.search(path.name) or HOSTS.match(path.name)]
-        return inside + [path for path in outside if not _is_used(path)]
+        hosts += [path for path in inside if HOSTS_FOLDERS.match(path.name)]
+        return [path for path in ours + inside if path not in hosts], hosts
 
     def _new_sockets(self, running):
         new = {inode: name for inode, name in _sockets().items() if inode not in self._sockets}
@@ -106,9 +114,9 @@ class Watch:
         left += [f"segment {number}" for number, creator in _segments() - self._segments
                  if not pathlib.Path("/proc", creator).exists()]
         left += [f"mount {path}" for path in _mounts() if path.startswith(self._place)]
-        files = self._new_files()
-        left += [f"file {path}" for path in files if not HOSTS.match(path.name)]
-        return sorted(left), [path for path in files if HOSTS.match(path.name)]
+        ours, hosts = self._new_files()
+        left += [f"file {path}" for path in ours]
+        return sorted(left), hosts
 
     def left(self, settles=SETTLES):
         """What the job has left, and what its host MPI has, which is removed."""
@@ -118,5 +126,7 @@ class Watch:
             time.sleep(0.02)
             left, of_host = self._left()
         for path in of_host:
+            if _is_used(path):  # by now, by another program's processes
+                continue
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return left, sorted(str(path) for path in of_host)

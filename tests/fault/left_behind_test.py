@@ -22,7 +22,7 @@ class LeftBehind(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
         self.addCleanup(place.cleanup)
-        self.watch = left_behind.Watch(place.name)
+        self.watch = left_behind.Watch(place.name, "mpiexec.openmpi")
 
     def start(self, script, *arguments, marked=True):
         """A process that has done what the script says, and lives."""

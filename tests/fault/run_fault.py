@@ -15,13 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 import left_behind
 
 # MPICH's mpiexec takes the job down, or breaks down itself, when a process that it started dies, even with
 # -disable-auto-cleanup. So it starts shells, which ignore its signal; the ranks below them write to files, and the
 # shells say there when their rank has ended.
-SHELL = 'trap : USR1; "$@" > "$FAULT_OUTPUT/$$" 2>&1; echo ended >> "$FAULT_OUTPUT/$$"'
+SHELL = ('trap : USR1; "$@" > "$FAULT_OUTPUT/$$" 2>&1; code=$?; [ $code = 0 ] || echo "exit $code" >> "$FAULT_OUTPUT/$$"; '
+         'echo ended >> "$FAULT_OUTPUT/$$"')
 # The first process of a PID namespace cannot kill itself, so it is a shell. mpiexec's signal must not end unshare, which the
 # outer shell waits for: the rank would still run, and write over "ended".
 NAMESPACE = ["sh", "-c", 'trap "" USR1; exec "$@"', "sh",
@@ -32,14 +34,20 @@ def outputs(folder):
     return [path.read_text(errors="replace") for path in sorted(pathlib.Path(folder).iterdir())]
 
 
+class Job(typing.NamedTuple):
+    text: str
+    good: bool
+
+
 def run_job(mpiexec, ranks, dead, seconds, settings, program):
-    """True if all survivors are content and nothing is left; prints their output."""
+    """Runs the program and prints its output. It is good if all survivors are content, no more processes than `dead` have
+    failed, and nothing is left."""
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "output")
         meeting = os.path.join(place, "meeting")
         os.mkdir(folder)
         os.mkdir(meeting)
-        watch = left_behind.Watch(place)
+        watch = left_behind.Watch(place, mpiexec)
         command = [mpiexec, "-disable-auto-cleanup", "-n", str(ranks)]
         for setting in settings + [f"FAULT_OUTPUT={folder}", f"FAULT_MEETING={meeting}"]:
             command += ["-genv", *setting.split("=", 1)]
@@ -58,13 +66,15 @@ def run_job(mpiexec, ranks, dead, seconds, settings, program):
         texts = outputs(folder)
         left, of_host = watch.left()
 
-    print("\n".join(texts))
-    reports = re.findall(r"^survivor (\d+): (\d+) checks, (\d+) failures$", "\n".join(texts), re.MULTILINE)
+    text = "\n".join(texts)
+    print(text)
+    reports = re.findall(r"^survivor (\d+): (\d+) checks, (\d+) failures$", text, re.MULTILINE)
+    failed = len(re.findall(r"^exit \d+$", text, re.MULTILINE))
     good = [rank for rank, checks, failures in reports if int(checks) > 0 and failures == "0"]
     wanted = ranks - dead
     print(f"{len(good)} of {wanted} survivors report no failure, {ended} of {ranks} ranks ended, {took:.1f} s, "
           f"left behind: {left}, by the host: {of_host}", flush=True)
-    return len(good) == wanted and ended == ranks and not left
+    return Job(text, len(good) == wanted and failed <= dead and ended == ranks and not left)
 
 
 def main():
@@ -84,8 +94,8 @@ def main():
             print("SKIPPED: no PID namespaces here (needs root)")
             return 77
         program = NAMESPACE + program
-    good = run_job(options.mpiexec, options.ranks, options.dead, options.seconds, options.env, program)
-    return 0 if good else 1
+    job = run_job(options.mpiexec, options.ranks, options.dead, options.seconds, options.env, program)
+    return 0 if job.good else 1
 
 
 if __name__ == "__main__":

@@ -111,6 +111,18 @@ inline void kill_self_after(double seconds) {
     }).detach();
 }
 
+/// A child that stops this process, and continues it half a second later.
+inline pid_t stop_after(double seconds) {
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::usleep(static_cast<useconds_t>(seconds * 1e6));
+    ::kill(parent, SIGSTOP);
+    ::usleep(500000);
+    ::kill(parent, SIGCONT);
+    ::_exit(0);
+}
+
 /// A barrier of the survivors: a process that has ended, or has given up a window, would be one more dead process for
 /// the others. It uses files in a folder of the runner's, because the host's messages no longer work.
 inline void meet_survivors(const char* point, bool wait = true) {

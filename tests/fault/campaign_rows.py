@@ -1,0 +1,118 @@
+"""The rows of the campaign: each is a fault, where and when it comes, how the processes reach each other, and the outcome."""
+
+import dataclasses
+
+# How processes reach each other's memory: the settings, and the argument of the programs for it.
+PATHS = {
+    "node": ([], []),
+    "process_vm": ([], ["private"]),
+    "agent": (["OSC_DEBUG=cma=off"], ["private"]),
+    "net": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=net"], []),
+    "tcp": (["OSC_DEBUG=fake_nodes=2", "OSC_OFI_PROVIDER=tcp;ofi_rxm"], []),
+}
+
+# The steps of an epoch of campaign.cpp, and the rank that meets the fault there: 1 is an origin, 2 the target.
+STEPS = {
+    "lock": [("lock", 1), ("put", 1), ("accumulate", 1), ("flush", 1), ("unlock", 1), ("compute", 2)],
+    "fence": [("fence", 1), ("put", 1), ("last_fence", 2)],
+    "pscw": [("start", 1), ("put", 1), ("complete", 1), ("post", 2), ("wait", 2)],
+    "lock_all": [("lock_all", 1), ("put", 1), ("flush_all", 1), ("unlock_all", 1)],
+    "request": [("rput", 1), ("wait_rput", 1), ("rget", 1), ("wait_rget", 1)],
+    "dynamic": [("attach", 2), ("put", 1), ("detach", 2)],
+    "window": [("create", 1), ("free", 2)],
+}
+MOMENTS = ["before", "in", "after"]
+OUTCOMES = {
+    "kill": "survivors' calls succeed with the right bytes or report the death, each within 10 s",
+    "stop": "every call succeeds with the right bytes",
+    "abort": "the job ends within 20 s",
+    "pause": "the job ends within 20 s of the launcher's SIGINT",
+}
+
+
+@dataclasses.dataclass
+class Row:
+    fault: str
+    path: str
+    epoch: str  # or another kind of place
+    moment: str
+    step: str
+    outcome: str
+    program: list  # its name and its arguments
+    settings: list = dataclasses.field(default_factory=list)
+    dead: int = 0
+    ends: bool = False  # the fault ends the job before its program does
+    lines: list = dataclasses.field(default_factory=list)  # expressions: each is found once
+    silent: bool = False  # libosc prints nothing else
+
+    def __post_init__(self):
+        settings, arguments = PATHS[self.path]
+        self.settings = settings + self.settings
+        self.program = self.program + arguments
+        self.name = ".".join([self.fault, self.path, self.epoch, self.moment, self.step])
+
+
+def steps():
+    """A fault at each step of each epoch."""
+    for fault, outcome in OUTCOMES.items():
+        for path in PATHS:
+            for epoch, all_steps in STEPS.items():
+                for step, victim in all_steps:
+                    for moment in MOMENTS:
+                        # These two end the whole job: the moment in a call is the same as before the next one.
+                        if moment == "in" and fault in ("abort", "pause"):
+                            continue
+                        yield Row(fault, path, f"{epoch}.{victim}", moment, step, outcome,
+                                  ["campaign", epoch, str(victim), fault, moment, step], dead=int(fault == "kill"),
+                                  ends=fault in ("abort", "pause"))
+
+
+def unfreed():
+    """MPI_Finalize with a live window: an error of the program, which the checker reports."""
+    report = r"OSC_CHECK: window never freed"
+    for path in PATHS:
+        for state in ("idle", "fence", "lock", "lock_all", "exposed", "attached", "stop"):
+            for check in (0, 1):
+                yield Row("unfreed", path, "finalize", f"check{check}", state,
+                          "MPI_Finalize ends; one report with OSC_CHECK=1, silence without", ["unfreed", state],
+                          settings=[f"OSC_CHECK={check}"], lines=[report] * check, silent=not check)
+
+
+def protected_pages():
+    """The owner of a window has protected a page of it."""
+    outcomes = {
+        "node": ("works", "operations work: origins have mappings of their own"),
+        "process_vm": ("range", "MPI_ERR_RMA_RANGE, and the page is unchanged"),
+        "": ("death", "the owner ends by SIGSEGV, as by a store of its own; survivors' calls report the death within 10 s"),
+    }
+    for path in PATHS:
+        outcome, text = outcomes.get(path, outcomes[""])
+        for protection in ("none", "read"):
+            for owner in ("computes", "waits"):
+                yield Row("protect", path, "page", owner, protection, text,
+                          ["protected_pages", protection, owner, outcome], dead=int(outcome == "death"),
+                          # Else UCX, below MPICH, prints a backtrace first.
+                          settings=["UCX_ERROR_SIGNALS="])
+
+
+def table():
+    return [*steps(), *unfreed(), *protected_pages()]
+
+
+GATE = 24  # rows
+
+
+def cover(rows):
+    """The rows of the gate, each of which adds the most to what they have of: a fault with each path and epoch, each step,
+    and each moment with each path."""
+    def pairs(row):
+        return {(row.fault, row.path), (row.fault, row.epoch), (row.epoch, row.step), (row.moment, row.path), row.fault}
+
+    # The table has similar rows side by side.
+    shuffled = [rows[place * 37 % len(rows)] for place in range(len(rows))]
+    chosen, seen = [], set()
+    for _ in range(GATE):
+        # A fault that no row has comes first.
+        chosen.append(max(shuffled, key=lambda row: (row.fault not in seen, len(pairs(row) - seen))))
+        seen |= pairs(chosen[-1])
+    return chosen
