@@ -1,6 +1,7 @@
 """The rows of the campaign: each is a fault, where and when it comes, how the processes reach each other, and the outcome."""
 
 import dataclasses
+import random
 
 # How processes reach each other's memory: the settings, and the argument of the programs for it.
 PATHS = {
@@ -44,6 +45,9 @@ class Row:
     ends: bool = False  # the fault ends the job before its program does
     lines: list = dataclasses.field(default_factory=list)  # expressions: each is found once
     silent: bool = False  # libosc prints nothing else
+    one: str = ""  # a setting of rank 1 alone
+    fake: bool = False  # tests/support/fake_libfabric stands before libfabric
+    root: bool = False
 
     def __post_init__(self):
         settings, arguments = PATHS[self.path]
@@ -95,8 +99,47 @@ def protected_pages():
                           settings=["UCX_ERROR_SIGNALS="])
 
 
+AGREED = "each creation of a window has the same outcome on all ranks; what is served works"
+# What ends, and whether libosc must serve all the same.
+RESOURCES = {
+    "descriptors": False, "addresses": False, "locked": True, "shm_full": True, "shm_absent": True, "process_vm": True,
+    "memfd_create": False, "each_mmap": False, "each_memfd_create": False, "each_socket": False, "each_eventfd": False,
+}
+ROOT = ("shm_full", "shm_absent")
+
+
+def exhausted():
+    """A resource ends on one rank or on all, before the first window or beside live ones."""
+    for path in PATHS:
+        for resource, serves in RESOURCES.items():
+            for who in ("one", "all"):
+                for moment in ("first", "later"):
+                    # What live windows use is there: only the resources of each window end for them.
+                    yield Row("exhaust", path, who, moment, resource, AGREED,
+                              ["exhausted", resource, who, moment, "served" if serves else "served_or_refused"],
+                              # UCX, below MPICH, would stand between libosc and mmap.
+                              settings=["UCX_MEM_EVENTS=no"], root=resource in ROOT)
+
+
+def providers():
+    """The provider fails in a step of its opening or at registrations, by tests/support/fake_libfabric, or is none."""
+    def row(path, who, moment, step, allowed, **more):
+        return Row("provider", path, who, moment, step, AGREED, ["exhausted", "none", who, "first", allowed], **more)
+
+    for path in ("net", "tcp"):
+        for who in ("one", "all"):
+            rank = ["FAKE_FI_RANK=1"] if who == "one" else []
+            for step in ("getinfo", "fabric", "domain", "av", "cq", "endpoint", "bind", "enable", "name", "wait", "recv"):
+                yield row(path, who, "opening", step, "refused", settings=[f"FAKE_FI_FAIL={step}", *rank], fake=True)
+            for after in (0, 5):
+                yield row(path, who, "later", f"mr{after}", "served", fake=True,
+                          settings=["FAKE_FI_FAIL=mr", f"FAKE_FI_AFTER={after}", *rank])
+        yield row(path, "one", "opening", "unknown", "refused", one="OSC_OFI_PROVIDER=nothing")
+    yield row("net", "all", "opening", "unknown", "refused", settings=["OSC_OFI_PROVIDER=nothing"])
+
+
 def table():
-    return [*steps(), *unfreed(), *protected_pages()]
+    return [*steps(), *unfreed(), *protected_pages(), *exhausted(), *providers()]
 
 
 GATE = 24  # rows
@@ -108,8 +151,7 @@ def cover(rows):
     def pairs(row):
         return {(row.fault, row.path), (row.fault, row.epoch), (row.epoch, row.step), (row.moment, row.path), row.fault}
 
-    # The table has similar rows side by side.
-    shuffled = [rows[place * 37 % len(rows)] for place in range(len(rows))]
+    shuffled = random.Random(1).sample(rows, len(rows))  # the table has similar rows side by side
     chosen, seen = [], set()
     for _ in range(GATE):
         # A fault that no row has comes first.
