@@ -27,6 +27,22 @@ import run_fault
 RANKS = 4
 STOPPED = 3  # seconds
 ONE = 'case "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" in 1) export "$0" ;; esac; exec "$@"'
+OWN = 'case "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" in 1) exec $0 "$@" ;; esac; exec "$@"'
+OTHER = b"9.9.9"
+
+
+def other_version(preload, folder):
+    """The setting that preloads libosc with another version's number in place of its own."""
+    name, libraries = preload.split("=", 1)
+    path = next(path for path in libraries.split(":") if os.path.basename(path).startswith("libosc"))
+    with open(path, "rb") as file:
+        text = file.read()
+    versions = set(re.findall(rb"(?<=\0)\d\.\d\.\d(?=\0)", text))
+    assert len(versions) == 1, versions
+    copy = os.path.join(folder, os.path.basename(path))
+    with open(copy, "wb") as file:
+        file.write(text.replace(b"\0" + versions.pop() + b"\0", b"\0" + OTHER + b"\0"))
+    return f"{name}={libraries.replace(path, copy)}"
 
 
 def end(mpiexec, seconds, settings, program, fault):
@@ -97,6 +113,11 @@ def run_once(options, row):
     if row.fake:
         settings = settings + [f"{preload[-1]}:{options.fake}"]
     program = [os.path.join(options.folder, f"fault_{row.program[0]}"), *row.program[1:]]
+    if row.wrap:
+        own = ["unshare", "--fork", "--kill-child", *row.wrap]
+        program = [*own, *program] if row.epoch == "all" else ["sh", "-c", OWN, " ".join(own), *program]
+    if row.other_version:
+        program = ["sh", "-c", ONE, other_version(preload[-1], options.others), *program]
     if row.one:
         program = ["sh", "-c", ONE, row.one, *program]
     if row.ends:
@@ -132,6 +153,8 @@ def main():
     rows = table if options.all or full or options.only else campaign_rows.cover(table)
     rows = [row for row in rows if not options.only or any(text in row.name for text in options.only)]
     results = []
+    others = tempfile.TemporaryDirectory()
+    options.others = others.name
     for row in rows:
         print(f"== {row.name}: {row.outcome}", flush=True)
         failed = sum(not run(options, row) for _ in range(0 if options.list else times))

@@ -47,6 +47,8 @@ class Row:
     silent: bool = False  # libosc prints nothing else
     one: str = ""  # a setting of rank 1 alone
     fake: bool = False  # tests/support/fake_libfabric stands before libfabric
+    wrap: list = dataclasses.field(default_factory=list)  # namespaces of the epoch's ranks: one or all
+    other_version: bool = False  # rank 1 has it
     root: bool = False
 
     def __post_init__(self):
@@ -113,8 +115,8 @@ def exhausted():
     for path in PATHS:
         for resource, serves in RESOURCES.items():
             for who in ("one", "all"):
-                for moment in ("first", "later"):
-                    # What live windows use is there: only the resources of each window end for them.
+                # Whether the system allows process_vm_* is found out once, with the first window.
+                for moment in ("first",) if resource == "process_vm" else ("first", "later"):
                     yield Row("exhaust", path, who, moment, resource, AGREED,
                               ["exhausted", resource, who, moment, "served" if serves else "served_or_refused"],
                               # UCX, below MPICH, would stand between libosc and mmap.
@@ -138,8 +140,52 @@ def providers():
     yield row("net", "all", "opening", "unknown", "refused", settings=["OSC_OFI_PROVIDER=nothing"])
 
 
+def namespaces():
+    """Ranks of one node that see other processes, or another network."""
+    served = AGREED.replace("has the same outcome on all ranks; what is served", "is served and")
+    for path in ("node", "process_vm", "agent"):
+        for who in ("one", "all"):
+            # Over shared memory the host does not start between such ranks, and its MPI_Finalize may not end over TCP.
+            yield Row("namespace", path, who, "pid", "first", served, ["exhausted", "namespace", who, "first", "served"],
+                      settings=["UCX_TLS=tcp,self"], wrap=["--pid", "--mount-proc"], root=True)
+        yield Row("namespace", path, "all", "net", "first", "each creation of a window is refused on all ranks",
+                  ["exhausted", "namespace", "all", "first", "refused"], wrap=["--pid", "--mount-proc", "--net"], root=True)
+
+
+# What rank 1 has differently where all processes need the same, and what libosc then says of it. (OSC_TRACE is another
+# one, which leaves its recording: tests/tools/settings.py.)
+DIFFERENT = {
+    "OSC_DISABLE=1": r"[0-9.]+ with OSC_DISABLE",
+    "OSC_DEBUG=fake_nodes=3": r"[0-9.]+ with OSC_DEBUG=fake_nodes=3",
+    "OSC_STATS=1": r"[0-9.]+ with OSC_STATS",
+    "version": r"9\.9\.9",
+}
+# Options that each process may set.
+OWN = ["OSC_FENCE=immediate", "OSC_PSCW=deferred", "OSC_LOCK=deferred", "OSC_CHECK=1", "OSC_ADOPT=always",
+       "OSC_HANG_REPORT=off", "OSC_DEBUG=cma=off", "OSC_DEBUG=spin=0", "OSC_DEBUG=attend=0", "OSC_DEBUG=pool_mib=4",
+       "OSC_DEBUG=net_protocol=direct", "OSC_DEBUG=atomics=provider"]
+
+
+def different():
+    """Rank 1 has another option value, or another version of libosc."""
+    for path in ("node", "net"):
+        nodes = "fake_nodes=2," if path == "net" else ""
+
+        def row(step, outcome, allowed, **more):
+            return Row("different", path, "one", "first", step, outcome, ["exhausted", "none", "one", "first", allowed],
+                       settings=["OSC_FALLBACK=host"], **more)
+
+        for what, text in DIFFERENT.items():
+            yield row(what, "the host serves; one line for each call names rank 1", "host",
+                      lines=[rf"MPI_Win_allocate: the host MPI serves this window, because .*rank 1: libosc {text}"],
+                      one="" if what == "version" else what, other_version=what == "version")
+        for setting in OWN:
+            yield row(setting, "the windows are served", "served",
+                      one=setting.replace("OSC_DEBUG=", f"OSC_DEBUG={nodes}"))
+
+
 def table():
-    return [*steps(), *unfreed(), *protected_pages(), *exhausted(), *providers()]
+    return [*steps(), *unfreed(), *protected_pages(), *exhausted(), *providers(), *namespaces(), *different()]
 
 
 GATE = 24  # rows
