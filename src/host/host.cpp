@@ -241,7 +241,7 @@ void hook_polls(void (*network)()) {
     if (!base::values().host_progress_hook) return;
     if (network != nullptr) g_network.store(network, std::memory_order_relaxed);
     abi::progress().hook([] {
-        constexpr int kWhileMessagesAreRare = 3;
+        constexpr int kWhileMessagesAreRare = 7;
         const bool rare = shm::serve_peers();
         void (*const drive)() = g_network.load(std::memory_order_relaxed);
         if (drive != nullptr) drive();

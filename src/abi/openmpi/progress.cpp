@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "shm/activity.h"
@@ -57,7 +58,7 @@ int release(void* state) {
 std::atomic<int (*)()> g_called{nullptr};
 std::atomic<int> g_passing{0};  // of the next polls, if there are no requests
 
-// The host's progress function calls this. Polls may drive the host, which calls it again.
+// The host's progress function calls this. Polls of requests may drive the host, which calls it again.
 int progressed() {
     // Lost counts of two threads do no harm.
     const int passing = g_passing.load(std::memory_order_relaxed);
@@ -66,17 +67,15 @@ int progressed() {
         g_passing.store(passing - 1, std::memory_order_relaxed);
         return 0;
     }
-    static thread_local bool inside = false;
-    if (inside) return 0;
-    inside = true;
     std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
     polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (int (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr)
         g_passing.store(called(), std::memory_order_relaxed);
-    if (requests.count.load(std::memory_order_relaxed) != 0)
-        if (const std::unique_lock lock(requests.mutex, std::try_to_lock); lock.owns_lock())
-            for (std::size_t i = requests.all.size(); i-- > 0;)
-                if (i < requests.all.size()) requests.all[i]->functions.poll(requests.all[i]->state, MPI_STATUS_IGNORE);
+    static thread_local bool inside = false;
+    if (requests.count.load(std::memory_order_relaxed) == 0 || std::exchange(inside, true)) return 0;
+    if (const std::unique_lock lock(requests.mutex, std::try_to_lock); lock.owns_lock())
+        for (std::size_t i = requests.all.size(); i-- > 0;)
+            if (i < requests.all.size()) requests.all[i]->functions.poll(requests.all[i]->state, MPI_STATUS_IGNORE);
     inside = false;
     return 0;
 }
