@@ -51,6 +51,7 @@ void add_shape_measures(Measures& list);
 void add_contended_measures(Measures& list);
 void add_sync_measures(Measures& list);
 void add_busy_measures(Measures& list);
+void add_beside_measures(Measures& list);
 void add_net_computing_measures(Measures& list);
 void add_net_size_measures(Measures& list);
 void add_net_stream_measures(Measures& list);

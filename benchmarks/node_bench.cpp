@@ -11,5 +11,6 @@ int main(int argc, char** argv) {
     bench::add_contended_measures(list);
     bench::add_sync_measures(list);
     bench::add_busy_measures(list);
+    bench::add_beside_measures(list);
     return bench::run_program({"node_bench", bench::budget, nullptr}, list, argc, argv);
 }

@@ -148,8 +148,9 @@ struct Progress {
     /// Makes each of the host's polls for messages call `called`, in any thread of the application and perhaps under
     /// locks of the host: `called` must not call MPI and must not wait; null: what an earlier call gave, if any. It
     /// returns how many of the next polls may pass without it: these loops poll every few dozen ns. Also counts the
-    /// polls that call it in shm::Activity. False if this host has no function to hook. Without the hook, a process that
-    /// waits inside the host shares its core with libosc's network thread, and each message costs two context switches.
+    /// polls that call it in shm::Activity. False if this host has no function to hook. Without the hook, a process
+    /// that waits inside the host shares its core with libosc's network thread, and each message costs two context
+    /// switches.
     bool (*hook)(int (*called)());
     /// MPI_Init or MPI_Session_init has returned: hooks again what the host has forgotten at an earlier end.
     void (*host_began)();

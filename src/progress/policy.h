@@ -43,8 +43,8 @@ struct Policy {
     // by the network thread.
     static constexpr std::int64_t kPause = 60000;
 
-    // wait(): so many polls, or so many without an event, or so long, before the waiting thread sleeps. Where each yield
-    // leaves the core to a thread that computes, few polls take long, and a sleeping thread gets the core sooner.
+    // wait(): so many polls, or so many without an event, or so long, before the waiting thread sleeps. Where each
+    // yield leaves the core to a thread that computes, few polls take long, and a sleeping thread gets the core sooner.
     static constexpr int kRounds = 20000;
     static constexpr int kQuiet = 2000;
     static constexpr std::int64_t kPolling = 20000000;

@@ -72,8 +72,8 @@ bool serve_peers() {
     return serve == nullptr || serve();
 }
 
-// Where each yield leaves the core to a thread that computes, few of them take long, and a sleeping thread gets the core
-// sooner.
+// Where each yield leaves the core to a thread that computes, few of them take long, and a sleeping thread gets the
+// core sooner.
 static constexpr std::int64_t kYielding = 20000000;  // ns
 
 bool wait_slow(Doorbell& bell, base::FunctionRef<bool()> done, base::FunctionRef<bool()> dead, FirstSleep first) {
