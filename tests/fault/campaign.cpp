@@ -4,8 +4,9 @@
 //
 // EPOCH: lock, lock_all, request, fence, pscw, dynamic, window. VICTIM: a rank; 2 is the target, 0 and 1 are origins, 3
 // only takes part in what is collective. FAULT: kill, stop (continued later), abort, pause (until the launcher ends the
-// job). MOMENT: before, in or after the STEP of that name in the round kFault. Every call must succeed, or report the
-// death if there is one.
+// job); or a fault of this program, which campaign.py must find: hang, corrupt (what follows is wrong), litter (a
+// process stays). MOMENT: before, in or after the STEP of that name in the round kFault. Every call must succeed, or
+// report the death if there is one.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -27,12 +28,19 @@ int g_victim = 0;
 int g_round = 0;
 bool g_private = false;
 bool g_reached = false;
+bool g_corrupts = false;
 
 void suffer() {
     g_reached = true;
     if (std::strcmp(g_fault, "stop") == 0) ::waitpid(stop_after(0), nullptr, 0);
     if (std::strcmp(g_fault, "kill") == 0) ::kill(::getpid(), SIGKILL);
     if (std::strcmp(g_fault, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (std::strcmp(g_fault, "hang") == 0) sleep_for(3600);
+    if (std::strcmp(g_fault, "corrupt") == 0) g_corrupts = true;
+    if (std::strcmp(g_fault, "litter") == 0 && ::fork() == 0) {
+        ::setsid();  // the launcher ends the processes of its own session
+        ::execlp("sleep", "sleep", "20", nullptr);
+    }
     if (std::strcmp(g_fault, "pause") == 0) {
         meet_survivors("reached", false);
         sleep_for(3600);
@@ -124,6 +132,7 @@ bool release(Window& w) {
 // The origin's block of the target's memory gets the round's number.
 bool put(const Window& w, std::vector<long>& block) {
     block.assign(kBlock, g_round);
+    if (g_corrupts) block.back() = -1;
     const MPI_Aint unit = w.target != 0 ? sizeof(long) : 1;
     return step("put", [&] {
         return MPI_Put(block.data(), kBlock, MPI_LONG, kTarget, w.target + g_rank * kBlock * unit, kBlock, MPI_LONG,

@@ -188,6 +188,12 @@ def table():
     return [*steps(), *unfreed(), *protected_pages(), *exhausted(), *providers(), *namespaces(), *different()]
 
 
+def mutants():
+    """Rows of programs that are wrong, and what campaign.py must find."""
+    for fault, found in (("hang", "ranks that do not end"), ("corrupt", "wrong bytes"), ("litter", "a process")):
+        yield Row(fault, "node", "fence.1", "before", "put", found, ["campaign", "fence", "1", fault, "before", "put"])
+
+
 GATE = 24  # rows
 
 

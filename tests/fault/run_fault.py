@@ -37,6 +37,9 @@ def outputs(folder):
 class Job(typing.NamedTuple):
     text: str
     good: bool
+    ended: int  # ranks
+    content: int  # ranks
+    left: list
 
 
 def run_job(mpiexec, ranks, dead, seconds, settings, program):
@@ -74,7 +77,7 @@ def run_job(mpiexec, ranks, dead, seconds, settings, program):
     wanted = ranks - dead
     print(f"{len(good)} of {wanted} survivors report no failure, {ended} of {ranks} ranks ended, {took:.1f} s, "
           f"left behind: {left}, by the host: {of_host}", flush=True)
-    return Job(text, len(good) == wanted and failed <= dead and ended == ranks and not left)
+    return Job(text, len(good) == wanted and failed <= dead and ended == ranks and not left, ended, len(good), left)
 
 
 def main():

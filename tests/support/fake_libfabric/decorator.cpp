@@ -3,7 +3,7 @@
 // lies in no live registration, a remote key of a registration that is not enabled, or a registration of memory that is
 // not mapped ends the process with a line.
 //
-//   FAKE_FI_RANK=r           only in the process with PMI_RANK r; all if unset
+//   FAKE_FI_RANK=r           only in the process with this rank of the launcher's; all if unset
 //   FAKE_FI_FAIL=step        this step fails; one of kSteps
 //   FAKE_FI_AFTER=n          its first n calls succeed
 //   FAKE_FI_ONCE=1           only one call fails
