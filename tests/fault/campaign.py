@@ -129,7 +129,8 @@ def run_once(options, row):
         settings = settings + [f"{preload[-1]}:{options.fake}"]
     program = [os.path.join(options.folder, f"fault_{row.program[0]}"), *row.program[1:]]
     if row.wrap:
-        own = ["unshare", "--fork", "--kill-child", *row.wrap]
+        # mpiexec signals all ranks when one has ended without MPI_Finalize.
+        own = ["env", "--ignore-signal=USR1", "unshare", "--fork", "--kill-child", *row.wrap]
         program = [*own, *program] if row.epoch == "all" else ["sh", "-c", OWN, " ".join(own), *program]
     if row.other_version:
         program = ["sh", "-c", ONE, other_version(preload[-1], options.others), *program]
