@@ -9,6 +9,7 @@
 
 #include "api/route_table.h"
 #include "base/function_ref.h"
+#include "base/imports.h"
 #include "base/options.h"
 #include "host/real.h"
 #include "host/signature.h"
@@ -48,7 +49,7 @@ struct Table {
     int (shm::Arena::*adoption_file)(std::size_t bytes);
     bool (shm::Arena::*has_for_each)(std::uint64_t processes, std::uint64_t bytes);
     void* (*called_function)(const char* name);
-    void (*replace_all_imports)(const char* name, void* function, void* by);
+    void (*replace_all_imports)(std::span<const base::Replacement> replacements);
     std::uint64_t (*machine_number)();
     bool (*has_other_threads)();
     void (*stop_handlers)(shm::StoppedHandlers& state);

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/pages.h"
@@ -222,11 +224,16 @@ bool Import::is_unbound() const {
 
 // A call that is not bound yet will reach `function`, which all libraries' calls of `name` reach, unless the library
 // was loaded with RTLD_DEEPBIND and prefers a definition of its own or of its dependencies.
-void replace_all_imports(const char* name, void* function, void* by) {
-    Dl_info info{};
-    const link_map* const replacing = library_of(by, info);
+void replace_all_imports(std::span<const Replacement> replacements) {
+    std::unordered_map<std::string_view, const Replacement*> by_name;
+    for (const Replacement& one : replacements)
+        by_name.emplace(one.name, &one);
     redirect_imports(0, [&](const Import& import) -> void* {
-        if (std::strcmp(import.name, name) != 0 || import.library == replacing) return nullptr;
+        const auto place = by_name.find(import.name);
+        if (place == by_name.end()) return nullptr;
+        const auto& [name, function, by] = *place->second;
+        Dl_info info{};
+        if (import.library == library_of(by, info)) return nullptr;
         if (import.now == function) return by;
         if (!import.is_unbound()) return nullptr;
         const void* const found = ::dlsym(import.handle, name);

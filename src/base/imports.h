@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/function_ref.h"
 
@@ -50,7 +51,12 @@ std::size_t redirect_imports(std::size_t first, FunctionRef<void*(const Import&)
 /// Redirects the calls of `name` of the program and of all loaded libraries, except libosc, the library of `by`, the C
 /// library and the loader, from `function` to `by`. Leaves calls that reach another function, and unbound ones that
 /// may.
-void replace_all_imports(const char* name, void* function, void* by);
+struct Replacement {
+    const char* name;
+    void* function;
+    void* by;
+};
+void replace_all_imports(std::span<const Replacement> replacements);
 
 /// Whether the loader makes `address` read-only once it has relocated a library whose PT_GNU_RELRO part is
 /// [first, first + bytes): the part's end is rounded down to pages of `page` bytes. Thread-safe.

@@ -36,8 +36,9 @@ struct Library {
 };
 
 void redirect() {
-    replace_all_imports("osc_test_answer", reinterpret_cast<void*>(&osc_test_answer),
-                        reinterpret_cast<void*>(&other_answer));
+    const osc::base::Replacement one{"osc_test_answer", reinterpret_cast<void*>(&osc_test_answer),
+                                     reinterpret_cast<void*>(&other_answer)};
+    replace_all_imports({&one, 1});
 }
 
 }  // namespace

@@ -181,6 +181,7 @@ enum {
     MPI_ERR_WIN = 56,
     MPI_ERR_RMA_FLAVOR = 57,
 
+    MPI_ANY_SOURCE = -1,
     MPI_PROC_NULL = -3,
     MPI_UNDEFINED = -32766,
     MPI_KEYVAL_INVALID = 0,

@@ -149,8 +149,10 @@ bool find(const char* name, Function& function) {
 
 template <class Function>
 void watch(const char* name, Function by, Function& before) {
-    if (find(name, before))
-        plugin::g_libosc.replace_all_imports(name, reinterpret_cast<void*>(before), reinterpret_cast<void*>(by));
+    if (find(name, before)) {
+        const base::Replacement one{name, reinterpret_cast<void*>(before), reinterpret_cast<void*>(by)};
+        plugin::g_libosc.replace_all_imports({&one, 1});
+    }
 }
 
 const void* library_of(const void* function, bool& c_library) {

@@ -14,8 +14,7 @@ constexpr std::size_t kMostCompared = 4096;  // pending accesses for one operati
 // From so many accesses on, operations of MPI_Win_lock epochs are joined, too, which loses the times of all but one.
 constexpr std::size_t kJoinLocked = 4096;
 
-Access access_of(const Operation& operation, std::int64_t now) {
-    Access access;
+Access access_of(const Operation& operation, std::int64_t now, Access access) {
     access.site = operation.site.value;
     access.issued = now;
     std::strncpy(access.call, operation.call, sizeof access.call - 1);
@@ -47,6 +46,16 @@ bool covers(const Entry& outer, const Entry& inner) {
 
 }  // namespace
 
+Access AccessLog::epoch_at(std::uint32_t rank) {
+    const Target& target = at(rank);
+    Access access;
+    access.fence = fences_;
+    access.world = lock_all_ || target.locked ? World::Lock : target.started ? World::Pscw : World::Fence;
+    access.exclusive = target.exclusive;
+    if (access.world == World::Pscw) access.exposure = target.starts;
+    return access;
+}
+
 void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Conflict>& found) {
     if (operation.bytes.empty()) return;
     if (!operation.exact) {
@@ -54,12 +63,8 @@ void AccessLog::add(const Operation& operation, std::int64_t now, std::vector<Co
         return;
     }
     Target& target = at(operation.target);
-    Entry entry{access_of(operation, now), {}};
+    Entry entry{access_of(operation, now, epoch_at(operation.target)), {}};
     Access& access = entry.access;
-    access.fence = fences_;
-    access.world = lock_all_ || target.locked ? World::Lock : target.started ? World::Pscw : World::Fence;
-    access.exclusive = target.exclusive;
-    if (access.world == World::Pscw) access.exposure = target.starts;
     // The program may await the result with a call that the checker does not see.
     if (operation.request && has_result(access)) access.ended = now;
     entry.pieces = pieces_of(operation.bytes, element_of(access));

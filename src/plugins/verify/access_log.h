@@ -37,6 +37,9 @@ class AccessLog {
     /// A fence, or the free of the window, that began at `now`: completes all operations.
     void fence(std::int64_t now);
 
+    /// The epoch that an operation on `target` would be in: Access::fence, ::world, ::exclusive and ::exposure.
+    Access epoch_at(std::uint32_t target);
+
     /// The number of fences: Access::fence of an operation that is issued now.
     std::uint64_t fences() const { return fences_; }
 

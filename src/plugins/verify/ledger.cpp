@@ -4,11 +4,16 @@
 
 namespace osc::check {
 
+void Ledger::before_operation(const Operation& operation) {
+    if (target_fibres_ != nullptr) target_fibres_->before_operation(operation);
+}
+
 void Ledger::on_operation(Operation& operation) {
     const std::lock_guard lock(mutex_);
     operation.number = ++operations_;
     local_buffers_.on_operation(operation);
     if (local_fibres_ != nullptr) local_fibres_->on_operation(operation);
+    if (target_fibres_ != nullptr) target_fibres_->on_operation(operation, races_->epoch_at(operation.target));
     if (races_ != nullptr) races_->on_operation(operation);
 }
 
@@ -16,11 +21,13 @@ void Ledger::before(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
     local_buffers_.before(call);
     if (local_fibres_ != nullptr) local_fibres_->before(call);
+    if (target_fibres_ != nullptr) target_fibres_->before(call);
     if (races_ != nullptr) races_->before(call);
 }
 
 void Ledger::after(const Synchronisation& call) {
     const std::lock_guard lock(mutex_);
+    if (target_fibres_ != nullptr) target_fibres_->after(call);
     if (races_ != nullptr) races_->after(call);
     const Earlier opened{call.call, call.site};
     if (call.act == Act::Fence || call.act == Act::Start || call.act == Act::LockAll) {
@@ -32,6 +39,19 @@ void Ledger::after(const Synchronisation& call) {
     if (call.act == Act::Wait) exposure_ = {};
     if (call.act == Act::Lock) locks_[call.target] = opened;
     if (call.act == Act::Unlock) locks_.erase(call.target);
+}
+
+void Ledger::compare(bool last) {
+    if (races() == nullptr) return;
+    const bool met = races_->compare();
+    const std::lock_guard lock(mutex_);
+    if (!met) target_fibres_.reset();
+    if (target_fibres_ != nullptr) target_fibres_->meet(last);
+}
+
+void Ledger::on_notification(std::uint32_t counter, std::uint64_t value, bool resets) {
+    if (races() != nullptr) races_->on_notification(counter, value, resets);
+    if (target_fibres_ != nullptr) target_fibres_->on_notification();
 }
 
 void Ledger::report_with_epochs(Rule rule, Line line) const {

@@ -15,6 +15,7 @@
 #include "plugins/verify/local_fibres.h"
 #include "plugins/verify/races.h"
 #include "plugins/verify/report.h"
+#include "plugins/verify/target_fibres.h"
 
 namespace osc::check {
 
@@ -31,6 +32,8 @@ class Ledger {
 
     // Operations and synchronisation calls, in order. Thread-safe. The caller has no lock of libosc.
 
+    /// An operation is about to be performed.
+    void before_operation(const Operation& operation);
     /// Numbers an operation whose call has succeeded. It need not be complete.
     void on_operation(Operation& operation);
     /// Before libosc's function runs: what the call releases must be published now.
@@ -50,6 +53,16 @@ class Ledger {
 
     /// Starts conflict detection. Before the first call.
     void watch_races(Races::Setting setting) { races_ = std::make_unique<Races>(*this, std::move(setting)); }
+    /// Starts to watch loads and stores of this process to its window memory by the runtime. After watch_races(),
+    /// before the first call.
+    void watch_targets(JobFibres& job, TargetFibres::Setting setting) {
+        target_fibres_ = std::make_unique<TargetFibres>(job, std::move(setting));
+    }
+    /// Compares what all processes have accessed, after a fence that took effect, or, if it is the `last` time, before
+    /// the window is freed; collective.
+    void compare(bool last);
+    /// A call reads a notification counter: see Races.
+    void on_notification(std::uint32_t counter, std::uint64_t value, bool resets);
     /// The window's processes compare no more; conflicts of this process's own operations are still found.
     void stop_comparing() { compares_ = false; }
     /// Null if not all processes of the window run the checker, and from stop_comparing() on.
@@ -76,6 +89,7 @@ class Ledger {
     const std::unique_ptr<LocalFibres> local_fibres_ =
         thread_sanitizer() != nullptr ? std::make_unique<LocalFibres>() : nullptr;
     std::unique_ptr<Races> races_;  // null if not all processes of the window run the checker
+    std::unique_ptr<TargetFibres> target_fibres_;
     bool compares_ = true;
     std::vector<std::uint64_t> units_;
 };

@@ -28,14 +28,15 @@ LocalFibres::Group* LocalFibres::group_of(const Operation& operation) {
 
 void LocalFibres::on_operation(const Operation& operation) {
     if (!operation.exact_here || (operation.reads_here.empty() && operation.writes_here.empty())) return;
+    const void* const returns_to = address_of(operation.site);  // it takes a lock, which orders nothing
     const HeededScope heeded;
     Group* const group = group_of(operation);
     if (group == nullptr) return;
     group->began.reach();
     group->fibre.run([&] {
         group->began.pass();
-        access(operation.reads_here, false, operation.site);
-        access(operation.writes_here, true, operation.site);
+        access(operation.reads_here, false, returns_to);
+        access(operation.writes_here, true, returns_to);
         group->ended.reach();
     });
 }

@@ -108,6 +108,7 @@ void look_before(Window& window, const Operation& operation, const op::TypeInfo&
 template <class Below>
 int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op, MPI_Request* request, MPI_Win win,
             const void* returns_to, Below&& below, int notification = -1) {
+    const check::IgnoredScope ignored;
     Window* const window = watched(win);
     const int rank = buffers.target_rank;
     if (window == nullptr || rank == MPI_PROC_NULL) return below();
@@ -142,6 +143,7 @@ int operate(const char* call, op::OpKind kind, const Buffers& buffers, MPI_Op op
     const bool follows = request != nullptr && may_follow_request();
     // Nothing tells when a request that is not followed completes the use of the buffers.
     if (request != nullptr && !follows) operation.exact_here = false;
+    if (known) window->core.ledger->before_operation(operation);
     const int error = below();
     if (error != MPI_SUCCESS || !known) return error;
     window->core.ledger->on_operation(operation);

@@ -215,9 +215,8 @@ void watch_memory(Window& window) {
 }
 
 void compare_before_free(Window& window) {
-    check::Races* const races = window.core.ledger->races();
-    if (races == nullptr || plugin::g_libosc.may_free(window.core) != Fault::None) return;
-    if (plugin::g_libosc.meet(window)) races->compare();
+    if (window.core.ledger->races() == nullptr || plugin::g_libosc.may_free(window.core) != Fault::None) return;
+    if (plugin::g_libosc.meet(window)) window.core.ledger->compare(true);
     window.core.ledger->stop_comparing();
 }
 

@@ -206,8 +206,8 @@ void Races::conceal() {
     }
 }
 
-void Races::compare() {
-    if (failed_) return;
+bool Races::compare() {
+    if (failed_) return false;
     std::vector<Message> out(setting_.processes);
     std::vector<Message> in;
     std::uint64_t left_out = 0;
@@ -221,7 +221,7 @@ void Races::compare() {
     }
     if (!setting_.exchange(out, in)) {
         failed_ = true;
-        return;
+        return false;
     }
     std::vector<Conflict> found;
     bool time = false;
@@ -240,6 +240,7 @@ void Races::compare() {
     }
     tell(found);
     tell_incomplete(left_out, time);
+    return true;
 }
 
 // A source line may load and store by several instructions: the first one counts.

@@ -56,14 +56,19 @@ class Races {
     /// This process has new counters.
     void on_new_counters();
 
+    /// See AccessLog.
+    Access epoch_at(std::uint32_t target) {
+        const std::lock_guard lock(mutex_);
+        return log_.epoch_at(target);
+    }
     void on_operation(const Operation& operation);
     void before(const Synchronisation& call);
     void after(const Synchronisation& call);
 
     /// Compares the accesses since the last call; collective over the window's processes. Called after a fence that
-    /// took effect, and before the window is freed, when no operation of this process is pending. After a failed
-    /// exchange it does nothing.
-    void compare();
+    /// took effect, and before the window is freed, when no operation of this process is pending. False, at once, after
+    /// a failed exchange.
+    bool compare();
 
   private:
     void end_notified(std::uint64_t clock, Entries& entries) const;

@@ -8,6 +8,7 @@
 #include "host/host.h"
 #include "host/request.h"
 #include "plugins/verify/entries.h"
+#include "plugins/verify/order_calls.h"
 
 namespace osc {
 namespace {
@@ -50,6 +51,7 @@ int completing(const char* name, const void* returns_to, int count, MPI_Request*
     const check::IgnoredScope ignored;
     const int error = below();
     for (std::size_t i = 0; i < before.size(); ++i) {
+        if (before[i] != MPI_REQUEST_NULL) look_at_request(before[i], handles[i] == MPI_REQUEST_NULL);
         Followed entry;
         if (before[i] == MPI_REQUEST_NULL || handles[i] != MPI_REQUEST_NULL || !take(before[i], entry)) continue;
         if (entry.ledger == nullptr) continue;
@@ -122,6 +124,7 @@ OSC_COMPLETING(Testsome, count, handles,
 
 int Request_free(MPI_Request* request) {
     Followed entry;
+    if (request != nullptr) forget_request(*request);
     if (request != nullptr && take(*request, entry))
         check::report({check::Rule::Request,
                        entry.window,

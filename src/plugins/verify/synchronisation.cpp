@@ -50,6 +50,7 @@ namespace verified {
 
 // Passes a call on a window that the checker does not watch.
 #define OSC_VERIFY(name, kind, arguments)                                                           \
+    const check::IgnoredScope ignored;                                                              \
     const auto below = [&] { return through(plugin::g_libosc.behind->name) arguments; };            \
     Window* const window = watched(win);                                                            \
     if (window == nullptr) return below();                                                          \
@@ -73,8 +74,9 @@ int Win_fence(int assert, MPI_Win win) {
     call.exposes = (assert& MPI_MODE_NOSUCCEED) == 0;
     const std::uint64_t made = plugin::g_libosc.fences(window->core, 0);
     const int error = synchronise(*window, call, below);
-    if (plugin::g_libosc.fences(window->core, made) != made && window->core.ledger->races() != nullptr)
-        window->core.ledger->races()->compare();  // no process has died
+    const CallScope scope(call.site);
+    if (plugin::g_libosc.fences(window->core, made) != made)
+        window->core.ledger->compare(false);  // no process has died
     return error;
 }
 

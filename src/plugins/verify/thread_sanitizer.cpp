@@ -82,6 +82,10 @@ IgnoredScope::~IgnoredScope() {
     if (g_found && --t_scopes == 0) t_inside.leave();
 }
 
+bool is_ignored() {
+    return t_scopes > 0;
+}
+
 HeededScope::HeededScope() {
     t_inside.leave();
 }
@@ -90,8 +94,7 @@ HeededScope::~HeededScope() {
     t_inside.enter();
 }
 
-void access(const std::vector<Bytes>& addresses, bool store, Site site) {
-    const void* const returns_to = address_of(site);
+void access(const std::vector<Bytes>& addresses, bool store, const void* returns_to) {
     const auto report = store ? g_runtime.write_range_pc : g_runtime.read_range_pc;
     for (const Bytes& range : addresses)
         report(program_address(reinterpret_cast<void*>(static_cast<std::uintptr_t>(range.lo))),

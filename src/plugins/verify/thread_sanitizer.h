@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "plugins/verify/bytes.h"
-#include "plugins/verify/site.h"
 
 namespace osc::check {
 
@@ -50,6 +49,9 @@ class IgnoredScope {
     IgnoredScope& operator=(const IgnoredScope&) = delete;
 };
 
+/// Whether the calling thread is in an IgnoredScope.
+bool is_ignored();
+
 /// While it lives, in an IgnoredScope, the runtime heeds the calling thread again. There is a runtime.
 class HeededScope {
   public:
@@ -69,8 +71,8 @@ class SyncPoint {
     alignas(8) std::byte here_[8] = {};
 };
 
-/// The current fibre loads, or stores, the bytes at these addresses, by a call at `site`.
-void access(const std::vector<Bytes>& addresses, bool store, Site site);
+/// The current fibre loads, or stores, the bytes at these addresses, by a call that returns to `returns_to`.
+void access(const std::vector<Bytes>& addresses, bool store, const void* returns_to);
 
 /// A fibre. There is a runtime. One thread at a time; not in an IgnoredScope.
 class Fibre {

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "host/host.h"
 #include "plugins/verify/entries.h"
+#include "plugins/verify/order_calls.h"
 #include "plugins/verify/race_exchange.h"
 
 namespace osc {
@@ -16,8 +17,8 @@ void watch(MPI_Win win, const char* call, check::Site site, MPI_Comm comm) {
     Window* const window = plugin::g_libosc.find_window(win);
     if (window == nullptr) return;
     window->core.ledger = new check::Ledger([win] { return host::name_of(win); }, {call, site});
-    if (window->core.all_check) watch_races(*window, comm);
-    if (base::values().check == "2") watch_memory(*window);
+    const bool targets = window->core.all_check && (watch_races(*window, comm), watch_targets(*window, comm));
+    if (base::values().check == "2" && !targets) watch_memory(*window);
 }
 
 // The report at MPI_Finalize, before libosc ends the window itself.
@@ -107,6 +108,7 @@ void report_at_end() {
     for (Window* window : live_windows())
         if (window->core.ledger != nullptr) report_leak(*window);
     report_open_requests();
+    check::JobFibres::end();
     check::summarise();
 }
 
