@@ -285,6 +285,8 @@ int main(int argc, char** argv) {
                : is(epoch, "pscw")     ? pscw(w, block, origins, target)
                : is(epoch, "dynamic")  ? dynamic(attached, block)
                                        : window();
+    // Processes that end would take the job down before the victim meets its fault.
+    if (g_rank != g_victim && (is(g_fault, "abort") || is(g_fault, "pause"))) sleep_for(3600);
     if (g_rank == g_victim) check(g_reached, "the fault's moment", 0, 1);
     if (is(g_fault, "stop") && good) must_work("free", [&] { return MPI_Win_free(&w.win); });
     // In PSCW a process that waits for one whose call failed learns of its end.

@@ -27,7 +27,9 @@ import run_fault
 RANKS = 4
 STOPPED = 3  # seconds
 ONE = 'case "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" in 1) export "$0" ;; esac; exec "$@"'
-OWN = 'case "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" in 1) exec $0 "$@" ;; esac; exec "$@"'
+# mpiexec's signal must not end unshare, below which the rank would live on.
+OWN = ('only=$1; shift; [ "${only:-$PMI_RANK}" = "$PMI_RANK" ] || exec "$@"; trap "" USR1; '
+       'exec $0 sh -c \'"$@"; code=$?; exit $code\' sh "$@"')
 OTHER = b"9.9.9"
 
 
@@ -129,9 +131,8 @@ def run_once(options, row):
         settings = settings + [f"{preload[-1]}:{options.fake}"]
     program = [os.path.join(options.folder, f"fault_{row.program[0]}"), *row.program[1:]]
     if row.wrap:
-        # mpiexec signals all ranks when one has ended without MPI_Finalize.
-        own = ["env", "--ignore-signal=USR1", "unshare", "--fork", "--kill-child", *row.wrap]
-        program = [*own, *program] if row.epoch == "all" else ["sh", "-c", OWN, " ".join(own), *program]
+        own = ["unshare", "--fork", "--kill-child", *row.wrap]
+        program = ["sh", "-c", OWN, " ".join(own), "" if row.epoch == "all" else "1", *program]
     if row.other_version:
         program = ["sh", "-c", ONE, other_version(preload[-1], options.others), *program]
     if row.one:
