@@ -108,11 +108,11 @@ RdmaQueue::Started RdmaQueue::start_piece(RdmaRequest& request, std::size_t piec
     }
     place->serial.store(place->request.serial, std::memory_order_seq_cst);
     if (post(*place)) return Started::Yes;
+    if (place->request.entry != nullptr) regions_.release(*place->request.entry);
     if (last)
         request = std::move(place->request);
     else if (const SharedCompletion completion = std::move(place->request.completion); completion != nullptr)
         completion->end(Status::Done);
-    if (request.entry != nullptr) regions_.release(*request.entry);
     active_.fetch_sub(1, std::memory_order_relaxed);
     bytes_in_flight_.fetch_sub(piece, std::memory_order_relaxed);
     place->serial.store(0, std::memory_order_seq_cst);
