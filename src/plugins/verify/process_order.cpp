@@ -114,8 +114,7 @@ void ProcessOrder::show(const RemoteAccess& access) {
     Part& part = parts_[me_];
     const std::uint64_t number = part.shown->load(std::memory_order_relaxed);
     Shown& one = part.log[number % kShown];
-    one.number.store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    one.number.exchange(0, std::memory_order_acq_rel);  // before what follows
     std::memcpy(&one.access, &access, sizeof access);
     one.number.store(number + 1, std::memory_order_release);
     part.shown->store(number + 1, std::memory_order_release);

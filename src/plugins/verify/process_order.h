@@ -80,11 +80,10 @@ class ProcessOrder {
         if (!complete) next = end - kShown;
         bool lost = false;
         for (; next < end; ++next) {
-            const Shown& one = part.log[next % kShown];
+            Shown& one = part.log[next % kShown];
             RemoteAccess access;
             std::memcpy(&access, &one.access, sizeof access);
-            std::atomic_thread_fence(std::memory_order_acquire);
-            if (one.number.load(std::memory_order_relaxed) == next + 1)
+            if (one.number.fetch_add(0, std::memory_order_acq_rel) == next + 1)  // behind what precedes
                 visit(access);
             else
                 lost = true;
