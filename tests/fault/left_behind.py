@@ -55,12 +55,12 @@ def _sockets():
 
 
 def _segments():
-    """System V's, as (number, creator)."""
+    """System V's that no process has attached, as (number, creator)."""
     try:
         lines = pathlib.Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     except OSError:
         return set()
-    return {(line.split()[1], line.split()[4]) for line in lines}
+    return {(words[1], words[4]) for words in map(str.split, lines) if words[6] == "0"}
 
 
 def _mounts():
