@@ -13,6 +13,8 @@ version=$("$tree/bin/osc_info" --version)
 glibc=$(getconf GNU_LIBC_VERSION | sed 's/.* //; s/[.]/_/')
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 data=$stage/libosc-$version.data/data
 mkdir -p "$data/bin" "$data/lib" "$data/share" "$stage/libosc-$version.dist-info" "$out"
 
