@@ -95,7 +95,8 @@ class Watch:
 
     def _new_files(self):
         """(libosc's, the host's)"""
-        ours = [path for path in _files(self._hosts) - self._files if path.exists() and not _is_used(path)]
+        # Another job may unlink its file while the processes are looked through.
+        ours = [path for path in _files(self._hosts) - self._files if not _is_used(path) and path.exists()]
         hosts = [path for path in ours if self._hosts.match(path.name)]
         inside = [path for folder in self._folders for path in folder.iterdir()]
         hosts += [path for path in inside if HOSTS_FOLDERS.match(path.name)]
