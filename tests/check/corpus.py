@@ -131,7 +131,12 @@ def run_until_reported(arguments, case, expected):
         else:
             sys.exit(f"{case}: expected {expected}, printed:\n{text}")
         watchdog.cancel()
-        os.killpg(job.pid, signal.SIGKILL)
+        # Open MPI's launcher removes what its job shares.
+        os.killpg(job.pid, signal.SIGTERM)
+        try:
+            job.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
 
 
 def compare(text, expected, program):

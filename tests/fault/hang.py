@@ -150,15 +150,16 @@ class Job:
         return True
 
     def end(self):
-        """Kills what still runs of the job; stopped processes too."""
+        """Kills what still runs of the job; stopped processes too, and the launcher last: it removes what Open MPI's job shares."""
         mark = f"{MARK}={self.mark}".encode()
-        for _ in range(100):
+        for attempt in range(100):
             found = 0
             for entry in pathlib.Path("/proc").glob("[0-9]*"):
                 try:
                     if mark in (entry / "environ").read_bytes().split(b"\0"):
                         found += 1
-                        os.kill(int(entry.name), signal.SIGKILL)
+                        if attempt >= 40 or int(entry.name) != self.process.pid:
+                            os.kill(int(entry.name), signal.SIGKILL)
                 except OSError:
                     pass  # another's, or gone
             if found == 0 and self.process.poll() is not None:

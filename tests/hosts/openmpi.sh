@@ -5,10 +5,19 @@
 # Open MPI 4.1.4 itself crashes in MPI_Compare_and_swap with its component osc/rdma, where libosc does not serve. Of 5 and 6,
 # osc/ucx prints a line at each creation of a window, or opens pipes. 6.0.0rc2 sleeps a second at each start of MPI while it
 # closes btl/ofi; its UCX crashes in later sessions, where libraries get the addresses of closed ones: it watches no memory.
+# A job that ends without MPI_Finalize leaves its shared segments, so each job has them in a folder of its own.
 set -eu
 mpiexec=$1
 shift
 options="--oversubscribe"
+folder=
+ranks=
+trap 'rm -rf $ranks $folder' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+if folder=$(mktemp -d /dev/shm/openmpi.XXXXXX 2>/dev/null); then
+    options="$options --mca btl_vader_backing_directory $folder --mca btl_sm_backing_directory $folder"
+fi
 case $("$mpiexec" --version) in
 *") "[1-4].*) old=1 options="$options --mca osc ^rdma" ;;
 *") 6."*) old= options="$options --mca osc ^ucx --mca btl ^ofi" && export UCX_MEM_EVENTS=no ;;
@@ -41,7 +50,6 @@ while :; do
         ;;
     -bind-to)
         ranks=$(mktemp)
-        trap 'rm -f "$ranks"' EXIT
         rank=0
         for core in $(echo "${2#user:}" | tr , ' '); do
             echo "rank $rank=localhost slot=$core"
