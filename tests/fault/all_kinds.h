@@ -18,6 +18,13 @@ inline constexpr int kPieces = 64;
 inline int g_rank = 0;
 inline int g_size = 0;
 
+inline void start(int& argc, char**& argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+}
+
 /// The same on all processes; else a failure.
 inline int agreed(int mine, const char* what) {
     int least = 0;

@@ -198,10 +198,7 @@ Outcome use_all(const std::string& allowed, const std::string& failing, bool fai
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &osct::g_size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    osct::start(argc, argv);
     if (argc < 5) return 1;
     const std::string resource = argv[1], moment = argv[3], allowed = argv[4];
     const bool here = std::string(argv[2]) == "all" || g_rank == 1;

@@ -114,10 +114,7 @@ void one_fails(int words, int expected, bool others_work) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &osct::g_size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    osct::start(argc, argv);
     const std::string wanted = argc > 1 ? argv[1] : "";
     if (wanted == "no_memory")
         one_fails(kMany, MPI_ERR_NO_MEM, true);
