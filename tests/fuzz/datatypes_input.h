@@ -27,7 +27,14 @@ class DatatypesInput {
             const MPI_Datatype other = parts[static_cast<std::size_t>(random(0, static_cast<int>(parts.size()) - 1))];
             MPI_Datatype type = osct::construct(random, which, parts.back(), other);
             if (type == MPI_DATATYPE_NULL) break;  // the host refuses the arguments
-            parts.push_back(type);
+            // MPICH 4.0.2's MPI_Pack divides by zero for some types over a part without data, and steps the wrong way
+            // in several elements of a contiguous type over a part of negative extent.
+            MPI_Count data = 0;
+            MPI_Count lb = 0;
+            MPI_Count extent = 0;
+            MPI_Type_size_x(type, &data);
+            MPI_Type_get_extent_x(type, &lb, &extent);
+            if (data > 0 && data < kLargePart && extent >= 0) parts.push_back(type);
             if (which >= osct::kKinds) continue;
             owned.push_back(type);
             if (level > 1 && random(0, 1) == 0) continue;
@@ -43,6 +50,9 @@ class DatatypesInput {
     }
 
   private:
+    // A type over a larger part takes gigabytes where it is flattened.
+    static constexpr MPI_Count kLargePart = 1 << 16;
+
     static bool start() {
         if (host::find_host() != host::Host::Ours) return false;
         int level = MPI_THREAD_SINGLE;
