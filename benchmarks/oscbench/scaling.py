@@ -77,7 +77,7 @@ class Runs:
         that is what a message costs both together, of which half is taken for each; what is left of its way is the
         network's."""
         many = 50 * self.args.repeats
-        lines = self.bench(2, ["way", "way.4096", "host_way", "host_split", "own_window"], many)
+        lines = self.bench(2, ["way", "way.4096", "host_way", "host_create", "own_window"], many)
         gap = self.ns(self.bench(2, ["gap"], many, {"OSC_DEBUG": "net_protocol=messages"}), "gap")
         half = min(gap, self.ns(lines, "way")) / 2
         # The reply carries the bytes, the request does not.
@@ -87,8 +87,8 @@ class Runs:
     def machine(self, lines, send, receive, byte):
         return {"send": send, "receive": receive, "way": max(self.ns(lines, "way") - send - receive, 0), "byte": byte,
                 "host_way": self.ns(lines, "host_way"), "host_byte": byte, "near_way": NEAR_WAY_NS,
-                "entry_ns": self.entry_ns(), "splits": round(self.ns(lines, "host_split") / max(self.ns(lines, "host_way"), 1)),
-                "window_ns": self.ns(lines, "own_window"), "meet": MEET_NS, "meet_more": MEET_MORE_NS}
+                "entry_ns": self.entry_ns(),
+                "creates": round(self.ns(lines, "host_create") / max(self.ns(lines, "host_way"), 1)), "window_ns": self.ns(lines, "own_window"), "meet": MEET_NS, "meet_more": MEET_MORE_NS}
 
     def entry_ns(self):
         """Of the library's own code, for the largest job."""
@@ -106,7 +106,7 @@ class Runs:
         rows, slow = [], None
         for ranks in self.args.ranks:
             wanted = [name for name in names if neighbours_of(name) < ranks]
-            asked = ["way", "host_way", "host_split", "own_window"] if slow is None else []
+            asked = ["way", "host_way", "host_create", "own_window"] if slow is None else []
             lines = self.bench(ranks, asked + wanted, repeats, delay=delay)
             if slow is None:
                 slow = self.machine(lines, machine["send"], machine["receive"], machine["byte"])
@@ -257,8 +257,8 @@ def constants_list(documents):
         "- `%s`, commit %s" % (document["command"], document.get("commit", "unknown")[:12]),
         "- a message of libosc's: %s to send, %s under way, %s to receive, %.2f ns for each byte"
         % (time_text(machine["send"]), time_text(machine["way"]), time_text(machine["receive"]), machine["byte"]),
-        "- a message of the host MPI's: %s in all; its MPI_Comm_split_type takes as long as %d of its reductions"
-        % (time_text(machine["host_way"]), machine["splits"]),
+        "- a message of the host MPI's: %s in all; its MPI_Comm_create takes as long as %d of its reductions"
+        % (time_text(machine["host_way"]), machine["creates"]),
         "- a window on one process: %s; an entry in a node's table of processes: %.0f ns; a barrier of a node: %d ns and "
         "%d ns for each process above two (assumed)"
         % (time_text(machine["window_ns"]), machine["entry_ns"], machine["meet"], machine["meet_more"])])

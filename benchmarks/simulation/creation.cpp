@@ -1,5 +1,6 @@
-// The collectives by which a window is made: the host's (MPICH's: reductions by recursive doubling, gathers of little
-// by Bruck's algorithm), and the gather of the nodes' first processes, by the library's own steps.
+// The collectives by which a window is made: the host's (MPICH's: reductions of little by recursive doubling, of much
+// by recursive halving and doubling over the nodes' first processes, gathers of little by Bruck's algorithm), how the
+// processes of a node find each other, and the gather of the nodes' first processes, by the library's own steps.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -22,7 +23,7 @@ constexpr std::size_t kContextIds = 260;  // that MPICH reduces for a communicat
 // A row of collectives that each process goes through, with all others, with those of its node, or, for the first
 // process of a node, with the other first ones.
 struct Stage {
-    enum Kind : std::uint8_t { Reduce, Gather, Meet, Work } kind;
+    enum Kind : std::uint8_t { Reduce, Halve, Gather, Meet, Work } kind;
     std::size_t bytes = 0;  // of each process
     enum Among : std::uint8_t { All, Node, Firsts } among = All;
     double ns = 0;  // of Work, in the first process of each node
@@ -63,7 +64,9 @@ class Rows {
                                   : stage.among == Stage::Node ? job_.local_size(0)
                                                                : job_.nodes();
         const auto rounds = static_cast<std::uint32_t>(std::bit_width(all - 1));
-        return stage.kind == Stage::Reduce && !std::has_single_bit(all) ? rounds + 1 : rounds;
+        if (stage.kind == Stage::Gather) return rounds;
+        const std::uint32_t paired = std::has_single_bit(all) ? 0 : 1;
+        return stage.kind == Stage::Halve ? 2 * (rounds - paired) + 2 * paired : rounds + paired;
     }
 
     static Round round_of(const Stage& stage, const Job& job, Process process, std::uint32_t number) {
@@ -97,7 +100,8 @@ class Rows {
         const std::uint32_t power = std::bit_floor(all);
         const std::uint32_t more = all - power;
         const bool paired = me < 2 * more;
-        const auto rounds = static_cast<std::uint32_t>(std::bit_width(power)) - 1;
+        const auto doublings = static_cast<std::uint32_t>(std::bit_width(power)) - 1;
+        const std::uint32_t rounds = stage.kind == Stage::Halve ? 2 * doublings : doublings;
         if (more > 0 && (number == 0 || number > rounds)) {
             if (!paired || number > rounds + 1) return kNothing;
             const bool sends = (me % 2 == 0) == (number == 0);
@@ -105,9 +109,15 @@ class Rows {
         }
         if (more > 0) --number;
         if (number >= rounds || (paired && me % 2 == 0)) return kNothing;
+        // Halves, and then the same way back.
+        std::size_t bytes = stage.bytes;
+        if (stage.kind == Stage::Halve) {
+            number = std::min(number, rounds - 1 - number);
+            bytes >>= number + 1;
+        }
         const Process other = (paired ? me / 2 : me - more) ^ std::uint32_t{1} << number;
         const Process peer = other < more ? other * 2 + 1 : other + more;
-        return {peer, peer, stage.bytes};
+        return {peer, peer, bytes};
     }
 
     void go_round(const Stage& stage, std::uint32_t number) {
@@ -171,7 +181,7 @@ std::vector<std::uint32_t> first_ranks(const Job& job) {
 // Of a process whose network is TCP's and was opened for the team of all.
 osc::net::ProcessAddress address_of(const Job& job, Process process) {
     osc::net::ProcessAddress address;
-    address.token = 0x9e3779b97f4a7c15ull ^ process;
+    address.token = 0x9e3779b97f4a7c15ull;  // without the rank
     const std::uint32_t host = 0x0a000000 + job.node_of(process);
     const std::uint32_t ports = process * 0x85ebca6bu;  // of the endpoint and of the lifeline
     address.address.size = 16;
@@ -195,18 +205,41 @@ osc::net::AddressForm form_of(const Job& job) {
     return {zero, all};
 }
 
+// A reduction of the host, with as many words as the nodes' first processes are or more.
+void reduce(std::vector<Stage>& stages, const Job& job, std::size_t bytes) {
+    constexpr std::size_t kLong = 2048;
+    if (bytes <= kLong || bytes / sizeof(std::uint64_t) < job.nodes()) {
+        stages.push_back({Stage::Reduce, bytes});
+        return;
+    }
+    stages.push_back({Stage::Reduce, bytes, Stage::Node});
+    stages.push_back({Stage::Halve, bytes, Stage::Firsts});
+    stages.push_back({Stage::Reduce, 0, Stage::Node});
+}
+
+// find_equals() of src/window/mates.cpp: a process receives the questions of a node, which the host acknowledges, and
+// sends as many answers.
+void find_equals(std::vector<Stage>& stages, const Machine& machine, const Job& job) {
+    const double mates = job.local_size(0);
+    const double list = machine.host.byte * sizeof(int) * (mates + 1);
+    stages.push_back({Stage::Work, 0, Stage::All, machine.host.way * (mates + 1)});
+    stages.push_back({Stage::Reduce, 0});
+    stages.push_back({Stage::Work, 0, Stage::All, (machine.host.way + list) * mates});
+}
+
 // Team::of(), Team::exchange() of src/window/team.cpp and exchange_network() of team_network.cpp, in their order; the
-// host's MPI_Comm_split_type and its broadcast as reductions.
+// host's broadcast and barrier as reductions.
 std::vector<Stage> of_first_window(const Machine& machine, const Job& job) {
     using osc::net::ProcessAddress;
     std::vector<Stage> stages = {{Stage::Reduce, 56}};
-    stages.insert(stages.end(), static_cast<std::size_t>(machine.splits + 0.5), {Stage::Reduce, 8});
+    stages.insert(stages.end(), static_cast<std::size_t>(machine.creates + 0.5), {Stage::Reduce, kContextIds});
+    find_equals(stages, machine, job);
+    stages.push_back({Stage::Reduce, kContextIds, Stage::Node});
+    stages.push_back({Stage::Reduce, 4, Stage::Node});
+    stages.push_back({Stage::Gather, kRecord, Stage::Node});
+    reduce(stages, job, kUnion + (job.processes + 63) / 64 * 8);
     const std::size_t part = form_of(job).part_bytes(first_ranks(job));
-    const Stage exchange[] = {{Stage::Reduce, 4, Stage::Node},
-                              {Stage::Gather, kRecord, Stage::Node},
-                              {Stage::Reduce, kUnion + (job.processes + 63) / 64 * 8},
-                              {Stage::Reduce, 4},
-                              {Stage::Reduce, kContextIds},
+    const Stage exchange[] = {{Stage::Reduce, 4},
                               {Stage::Gather, 8, Stage::Firsts},
                               {Stage::Reduce, 4, Stage::Node},
                               {Stage::Reduce, 4},

@@ -32,8 +32,8 @@ struct Machine {
     double meet_more = 0;
     // What a process does for a new window by itself.
     double window = 0;
-    // Reductions that the host's MPI_Comm_split_type takes as long as.
-    double splits = 0;
+    // Reductions that the host's MPI_Comm_create takes as long as.
+    double creates = 0;
     // What the first process of a node does for each process of a first window.
     double entry = 0;
 

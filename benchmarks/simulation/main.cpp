@@ -37,7 +37,7 @@ const std::map<std::string_view, double& (*)(Machine&)> kNames = {
     {"meet", [](Machine& m) -> double& { return m.meet; }},
     {"meet_more", [](Machine& m) -> double& { return m.meet_more; }},
     {"window_ns", [](Machine& m) -> double& { return m.window; }},
-    {"splits", [](Machine& m) -> double& { return m.splits; }},
+    {"creates", [](Machine& m) -> double& { return m.creates; }},
     {"entry_ns", [](Machine& m) -> double& { return m.entry; }},
 };
 

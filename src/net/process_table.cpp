@@ -61,8 +61,6 @@ AddressForm::AddressForm(const ProcessAddress& of_rank_0, const AddressDifferenc
     take(true);
     width_in_node_ = width_;
     take(false);
-    for (std::uint8_t i = 0; i < width_; ++i)
-        if (places_[i] < of_token_.size()) of_token_[token_bytes_++] = i;
 }
 
 ProcessAddress AddressForm::unpack(const std::byte* first, const std::byte* own) const {
@@ -74,13 +72,23 @@ ProcessAddress AddressForm::unpack(const std::byte* first, const std::byte* own)
 }
 
 // A token's bytes are the first ones of an address.
-std::uint64_t AddressForm::token(const std::byte* first, const std::byte* own) const {
-    std::array<std::byte, sizeof base_.token> bytes;
-    std::memcpy(bytes.data(), &base_.token, bytes.size());
-    for (std::size_t i = 0; i < token_bytes_; ++i)
-        bytes[places_[of_token_[i]]] = of_token_[i] < width_in_node_ ? own[of_token_[i]] : first[of_token_[i]];
+AddressForm::Tokens::Tokens(const AddressForm& form, const std::byte* first) {
+    std::memcpy(bytes_.data(), &form.base_.token, bytes_.size());
+    for (std::uint8_t i = 0; i < form.width_; ++i) {
+        const std::uint8_t place = form.places_[i];
+        if (place >= bytes_.size()) continue;
+        if (i < form.width_in_node_)
+            own_[count_++] = {place, i};
+        else
+            bytes_[place] = first[i];
+    }
+}
+
+std::uint64_t AddressForm::Tokens::of(const std::byte* own) {
+    for (std::size_t i = 0; i < count_; ++i)
+        bytes_[own_[i].place] = own[own_[i].at];
     std::uint64_t token = 0;
-    std::memcpy(&token, bytes.data(), sizeof token);
+    std::memcpy(&token, bytes_.data(), sizeof token);
     return token;
 }
 
@@ -132,8 +140,9 @@ void ProcessTable::enter(std::uint32_t part, std::uint32_t first, std::uint32_t 
     std::uint32_t runs = 0;
     std::memcpy(&runs, begin, sizeof runs);
     const std::byte* const of_first = begin + sizeof runs + runs * sizeof(Run);
+    AddressForm::Tokens its(form, of_first);
     const auto enter_one = [&](std::uint32_t rank, const std::byte* own) {
-        tokens[rank] = form.token(of_first, own);
+        tokens[rank] = its.of(own) ^ rank;
         node_of[rank] = node;
         places[rank] = static_cast<std::uint32_t>(own - parts.data());
     };
@@ -151,7 +160,9 @@ ProcessAddress ProcessTable::address(std::uint32_t rank) const {
     const std::byte* const part = parts.data() + places[rank] / size.part_bytes * size.part_bytes;
     std::uint32_t runs = 0;
     std::memcpy(&runs, part, sizeof runs);
-    return form.unpack(part + sizeof runs + runs * sizeof(Run), parts.data() + places[rank]);
+    ProcessAddress found = form.unpack(part + sizeof runs + runs * sizeof(Run), parts.data() + places[rank]);
+    found.token = tokens[rank];
+    return found;
 }
 
 // The network of a process is mostly opened for the team of all: its token tells its rank there (Team::name_).

@@ -44,7 +44,8 @@ class AddressForm {
     AddressForm(const ProcessAddress& of_rank_0, const AddressDifferences& of_team);
 
     // A *part* is what the first process of a node sends to those of the others for all processes of its node: their
-    // ranks, ascending, and of each address the bytes that differ.
+    // ranks, ascending, and of each address the bytes that differ. In these addresses a token is without the rank, by
+    // exclusive or: then the tokens of a network that was opened for the same team are equal (Team::name_).
     /// A part's size, in bytes.
     std::size_t part_bytes(std::span<const std::uint32_t> ranks) const;
     void write_part(std::span<const std::uint32_t> ranks, std::span<const ProcessAddress> addresses,
@@ -54,14 +55,26 @@ class AddressForm {
     friend struct ProcessTable;
     // `first`: the bytes of a part's first address; `own`: the first of them, of another one.
     ProcessAddress unpack(const std::byte* first, const std::byte* own) const;
-    std::uint64_t token(const std::byte* first, const std::byte* own) const;
+
+    // The tokens of a part's processes.
+    class Tokens {
+      public:
+        Tokens(const AddressForm& form, const std::byte* first);
+        std::uint64_t of(const std::byte* own);
+
+      private:
+        struct Byte {
+            std::uint8_t place, at;  // in the token and in what a process has of its own
+        };
+        std::array<std::byte, sizeof(ProcessAddress::token)> bytes_{};
+        std::array<Byte, sizeof(ProcessAddress::token)> own_{};
+        std::uint8_t count_ = 0;
+    };
 
     ProcessAddress base_;                              // rank 0's
     std::array<std::uint8_t, sizeof base_> places_{};  // of the bytes that differ, those that differ in nodes first
     std::uint8_t width_ = 0;                           // how many differ
     std::uint8_t width_in_node_ = 0;
-    std::uint8_t token_bytes_ = 0;                             // how many of them are the token's
-    std::array<std::uint8_t, sizeof base_.token> of_token_{};  // their indices in places_
 };
 
 struct ProcessTable {

@@ -1,5 +1,5 @@
-// The nodes of a communicator's processes: the host MPI's nodes, of which those on one machine (shm::machine_number)
-// are joined.
+// The nodes of a communicator's processes: those of one host's name (shm::host_number), or the host MPI's nodes, of
+// which those on one machine (shm::machine_number) are joined.
 #pragma once
 
 #include <algorithm>

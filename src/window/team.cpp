@@ -24,6 +24,7 @@
 #include "shm/fd_exchange.h"
 #include "shm/machine.h"
 #include "sync/dissemination.h"
+#include "window/mates.h"
 #include "window/nodes.h"
 #include "window/settings.h"
 
@@ -119,6 +120,7 @@ int Team::of(MPI_Comm comm, bool loads, bool atomics, Team*& team, const char*& 
         int size = 0;
         host::real().Comm_size(comm, &size);
         making.said.resize(kUnionWords + (static_cast<std::size_t>(size) + 63) / 64);
+        making.room.resize(static_cast<std::size_t>(size) + 1);
     });
     std::string differs;
     why = "the exchange over the communicator failed";
@@ -181,13 +183,16 @@ int Team::make(Making& making, const char*& why) {
     me_ = static_cast<std::uint32_t>(rank);
     mpi.Comm_group(making.comm, &group_);
     base::set_rank(rank, size);
-    int error = exchange(making, true);
-    // Joined nodes may be those of processes that cannot map each other's memory.
-    if (error == MPI_SUCCESS && making.joined && (making.visibility == kNone || making.visibility == kHidden)) {
-        if (rank == 0)
+    const bool made_up = makes_up_nodes(making);
+    const bool by_host = abi::simulates_nodes() && !made_up;
+    int error = exchange(making, by_host);
+    // Processes that are hidden from each other may be on several nodes by the host MPI.
+    const bool are_hidden = making.visibility == kNone || making.visibility == kHidden;
+    if (error == MPI_SUCCESS && are_hidden && !by_host && !made_up) {
+        error = exchange(making, true);
+        if (rank == 0 && making.visibility == kAll)
             base::warn_for_group(
                 "processes of one machine cannot map each other's memory; the host MPI's nodes count as nodes");
-        error = exchange(making, false);
     }
     if (error != MPI_SUCCESS || making.visibility != kAll) return give_up(making, error, why);
     static_cast<void>(base::attempt([&] { choose_waits(); }));
@@ -196,8 +201,8 @@ int Team::make(Making& making, const char*& why) {
 
 // If one process cannot reach the others, the whole team falls back to the host. No process that fails leaves the
 // others alone: it takes part in the next agreement on the visibility.
-int Team::exchange(Making& making, bool joins) {
-    int error = find_nodes(making, joins);
+int Team::exchange(Making& making, bool by_host) {
+    int error = find_nodes(making, by_host);
     if (error != MPI_SUCCESS) {
         if (making.made != nullptr) release_shared(std::exchange(making.made, nullptr));
         return error;
@@ -230,14 +235,15 @@ int Team::exchange(Making& making, bool joins) {
     return error;
 }
 
-// The nodes, in steps that grow with the logarithm of the processes: those of a host's node exchange records, the union
-// says which processes are the first ones, and these exchange what their nodes say.
-int Team::find_nodes(Making& making, bool joins) {
-    Fault fault = Fault::None;
-    int error = gather_node(making, joins, fault);
-    if (error != MPI_SUCCESS) return error;
+// The nodes, in steps that grow with the logarithm of the processes: those of a host find each other and exchange
+// records, the union says which processes are the first ones, and these exchange what their nodes say.
+int Team::find_nodes(Making& making, bool by_host) {
+    Fault fault = find_mates(making, by_host);
+    if (fault == Fault::None) {
+        const int error = gather_node(making, by_host, fault);
+        if (error != MPI_SUCCESS) return error;
+    }
     making.all.clear();
-    making.joined = false;
     std::ranges::fill(making.said, 0);
     auto& all = *reinterpret_cast<Union*>(making.said.data());
     const std::span<std::uint64_t> firsts = std::span(making.said).subspan(kUnionWords);
@@ -247,7 +253,7 @@ int Team::find_nodes(Making& making, bool joins) {
     if (me_ == 0)
         all = {all.unready, all.no_memory, all.atomics, base::random64(), {base::random64(), base::random64()}};
     if (making.leads_host()) firsts[me_ / 64] |= std::uint64_t{1} << me_ % 64;
-    error = host::unite(making.comm, std::as_writable_bytes(std::span(making.said)));
+    const int error = host::unite(making.comm, std::as_writable_bytes(std::span(making.said)));
     if (error != MPI_SUCCESS) return error;
     making.ready = all.unready == 0;
     making.no_memory = all.no_memory != 0;
@@ -261,29 +267,50 @@ int Team::find_nodes(Making& making, bool joins) {
     return making.ready && spans_nodes_ ? find_hosts(making, hosts) : MPI_SUCCESS;
 }
 
-// The records of the host's node of this process. `fault`: why the process cannot take part.
-int Team::gather_node(Making& making, bool joins, Fault& fault) {
+// Makes the communicator of the processes of this one's host.
+Fault Team::find_mates(Making& making, bool by_host) const {
     const host::Real& mpi = host::real();
-    const auto rank = static_cast<int>(me_);
-    const bool made_up = std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
-    if (making.host_node == MPI_COMM_NULL) {
-        const int error =
-            made_up ? mpi.Comm_split(making.comm, made_up_node(rank, static_cast<int>(size_)), rank, &making.host_node)
-                    : mpi.Comm_split_type(making.comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &making.host_node);
-        if (error != MPI_SUCCESS) making.host_node = MPI_COMM_NULL;
+    if (making.host_node != MPI_COMM_NULL) mpi.Comm_free(&making.host_node);
+    if (making.own == MPI_COMM_NULL && mpi.Comm_create(making.comm, group_, &making.own) != MPI_SUCCESS) {
+        making.own = MPI_COMM_NULL;
+        return Fault::Other;
     }
-    if (making.host_node == MPI_COMM_NULL) {
-        fault = Fault::Other;
-        return MPI_SUCCESS;
+    int error = MPI_SUCCESS;
+    if (by_host) {
+        error = mpi.Comm_split_type(making.own, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &making.host_node);
+    } else {
+        const std::uint64_t number =
+            makes_up_nodes(making)
+                ? static_cast<std::uint64_t>(made_up_node(static_cast<int>(me_), static_cast<int>(size_)))
+                : shm::host_number();
+        error = find_equals(making.own, number, making.room);
+        if (error == MPI_SUCCESS && making.room[0] == 0) return Fault::NoMem;
+        MPI_Group mates = MPI_GROUP_NULL;
+        if (error == MPI_SUCCESS) error = mpi.Group_incl(group_, making.room[0], &making.room[1], &mates);
+        if (error == MPI_SUCCESS) error = mpi.Comm_create_group(making.own, mates, 0, &making.host_node);
+        if (mates != MPI_GROUP_NULL) mpi.Group_free(&mates);
     }
+    if (error == MPI_SUCCESS) return Fault::None;
+    making.host_node = MPI_COMM_NULL;
+    return Fault::Other;
+}
+
+// Whether OSC_DEBUG=fake_nodes makes up the nodes of the team.
+bool Team::makes_up_nodes(const Making& making) const {
+    return std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
+}
+
+// The records of this process's host. `fault`: why the process cannot take part.
+int Team::gather_node(Making& making, bool by_host, Fault& fault) {
+    const host::Real& mpi = host::real();
     int local = 0;
     int place = 0;
     mpi.Comm_size(making.host_node, &local);
     mpi.Comm_rank(making.host_node, &place);
     making.place = static_cast<std::uint32_t>(place);
     Record mine{};
-    mine.rank = rank;
-    mine.machine = joins && !made_up && !abi::simulates_nodes() ? shm::machine_number() : 0;
+    mine.rank = static_cast<std::int32_t>(me_);
+    mine.machine = by_host || makes_up_nodes(making) ? 0 : shm::machine_number();
     fault = base::attempt([&] {
         making.records.resize(static_cast<std::size_t>(local));
         making.host_ranks.resize(making.records.size());
@@ -328,29 +355,19 @@ int Team::agree_on_memory(Making& making, Fault fault) {
     return error;
 }
 
-// The first processes of the host's nodes meet, in a communicator of their own, because the program may receive any
-// message of its communicator. They exchange the machines of their nodes.
+// The first processes of the host's nodes exchange the machines of their nodes.
 int Team::find_hosts(Making& making, std::uint32_t hosts) {
-    std::vector<int> ranks;
     const Fault fault = base::attempt([&] {
-        ranks.reserve(hosts);
-        for (std::size_t rank = 0; rank < size_; ++rank)
-            if ((making.said[kUnionWords + rank / 64] >> rank % 64 & 1) != 0) ranks.push_back(static_cast<int>(rank));
-        making.host_firsts.assign(ranks.begin(), ranks.end());
+        making.host_firsts.clear();
+        making.host_firsts.reserve(hosts);
+        for (std::uint32_t rank = 0; rank < size_; ++rank)
+            if ((making.said[kUnionWords + rank / 64] >> rank % 64 & 1) != 0) making.host_firsts.push_back(rank);
         if (making.leads_host()) making.parts.resize(hosts);
     });
     int error = agree_on_memory(making, fault);
     if (error != MPI_SUCCESS || !making.ready) return error;
     making.host_index = static_cast<std::uint32_t>(std::ranges::lower_bound(making.host_firsts, making.host_ranks[0]) -
                                                    making.host_firsts.begin());
-    if (!std::exchange(making.met, true)) {
-        MPI_Group firsts = MPI_GROUP_NULL;
-        error = host::real().Group_incl(group_, static_cast<int>(hosts), ranks.data(), &firsts);
-        if (error != MPI_SUCCESS) return error;
-        error = host::real().Comm_create(making.comm, firsts, &making.host_leaders);
-        host::real().Group_free(&firsts);
-        if (error != MPI_SUCCESS) return error;
-    }
     int apart = 1;
     if (making.leads_host()) {
         // The number of no machine says that the node's processes are on several.
@@ -378,7 +395,7 @@ int Team::find_machines(Making& making) {
                                 }));
     if (error != MPI_SUCCESS || !making.ready) return error;
     error = host::gather(making.comm, making.records[making.place], making.all.data());
-    if (error == MPI_SUCCESS) making.joined = join_nodes(std::span(making.all), std::span(by_machine));
+    if (error == MPI_SUCCESS) join_nodes(std::span(making.all), std::span(by_machine));
     return error;
 }
 
@@ -387,15 +404,16 @@ int Team::find_machines(Making& making) {
 int Team::gather_parts(Making& making) {
     const host::Real& mpi = host::real();
     const sync::Dissemination among{making.host_index, static_cast<std::uint32_t>(making.host_firsts.size())};
+    const auto rank_of = [&](std::uint32_t host) { return static_cast<int>(making.host_firsts[host]); };
     for (std::uint32_t distance = 1; distance < among.nodes; distance *= 2) {
         const auto words = static_cast<int>(among.blocks(distance) * making.part_words);
         MPI_Request received = MPI_REQUEST_NULL;
         MPI_Request sent = MPI_REQUEST_NULL;
         int error = mpi.Irecv(making.parts.data() + distance * making.part_words, words, MPI_UINT64_T,
-                              static_cast<int>(among.next(distance)), 0, making.host_leaders, &received);
+                              rank_of(among.next(distance)), 0, making.own, &received);
         if (error != MPI_SUCCESS) return error;
-        error = mpi.Isend(making.parts.data(), words, MPI_UINT64_T, static_cast<int>(among.before(distance)), 0,
-                          making.host_leaders, &sent);
+        error =
+            mpi.Isend(making.parts.data(), words, MPI_UINT64_T, rank_of(among.before(distance)), 0, making.own, &sent);
         if (error == MPI_SUCCESS) error = host::wait(received);
         if (error == MPI_SUCCESS) error = host::wait(sent);
         if (error != MPI_SUCCESS) return error;
@@ -522,7 +540,7 @@ void Team::choose_waits() {
 }
 
 Team::Making::~Making() {
-    for (MPI_Comm* const made_here : {&host_leaders, &host_node})
+    for (MPI_Comm* const made_here : {&host_node, &own})
         if (*made_here != MPI_COMM_NULL) host::real().Comm_free(made_here);
 }
 

@@ -157,14 +157,13 @@ class Team final : public sync::Liveness, public reach::Node {
     struct Making {
         MPI_Comm comm;
         bool loads;
-        bool atomics;                       // after the union: some process asks for them
-        std::vector<std::uint64_t> said{};  // the Union and the set
-        // The host's node of this process, and, in its first process only, the first processes of all host's nodes.
-        MPI_Comm host_node = MPI_COMM_NULL;
-        MPI_Comm host_leaders = MPI_COMM_NULL;
-        bool met = false;                              // the latter is made
-        std::uint32_t host_index = 0;                  // of this process's among the host's nodes
-        std::uint32_t place = 0;                       // of this process in it
+        bool atomics;                        // after the union: some process asks for them
+        std::vector<std::uint64_t> said{};   // the Union and the set
+        std::vector<int> room{};             // see find_equals()
+        MPI_Comm own = MPI_COMM_NULL;        // of the same processes: the program may receive any message of its own
+        MPI_Comm host_node = MPI_COMM_NULL;  // of this process
+        std::uint32_t host_index = 0;        // of this process's among the host's nodes
+        std::uint32_t place = 0;             // of this process in it
         std::vector<std::uint32_t> host_firsts{};      // by host's node: the first process
         std::vector<std::uint32_t> host_ranks{};       // of the processes of this one
         std::vector<net::ProcessAddress> addresses{};  // the same
@@ -175,7 +174,6 @@ class Team final : public sync::Liveness, public reach::Node {
         TeamShared* made = nullptr;     // by this process
         bool ready = true;              // all processes can take part
         bool no_memory = false;         // a process has no memory for its arena
-        bool joined = false;            // host's nodes of one machine have become one
         int visibility = kNone;         // of all processes
         // Of a team that spans nodes; see net::ProcessTable.
         std::vector<std::uint32_t> local_index{}, leaders{};
@@ -195,11 +193,13 @@ class Team final : public sync::Liveness, public reach::Node {
     int find_dead(Asked asked);
     /// Makes the team, or finds why the host must serve it. Sets `why` for faults that are no errors of the host.
     int make(Making& making, const char*& why);
-    /// The steps. `joins`: host nodes on one machine become one node if their processes can map each other's memory.
-    /// Otherwise the nodes are those of the host.
-    int exchange(Making& making, bool joins);
-    int find_nodes(Making& making, bool joins);
-    int gather_node(Making& making, bool joins, Fault& fault);
+    /// The steps. `by_host`: the nodes are those of the host MPI. Else those of a host's name, of which those on one
+    /// machine become one node.
+    int exchange(Making& making, bool by_host);
+    int find_nodes(Making& making, bool by_host);
+    bool makes_up_nodes(const Making& making) const;
+    Fault find_mates(Making& making, bool by_host) const;
+    int gather_node(Making& making, bool by_host, Fault& fault);
     Fault introduce(Making& making, Record& mine);
     int find_hosts(Making& making, std::uint32_t hosts);
     int find_machines(Making& making);

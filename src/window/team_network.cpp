@@ -197,7 +197,8 @@ int Team::prove_waking(Making& making, bool& wakes) {
 // The processes of a host's node exchange their addresses, the first processes of these nodes exchange parts of them,
 // and each node keeps them in one table. All processes know rank 0's address and in which bytes the others differ.
 int Team::exchange_addresses(Making& making) {
-    const net::ProcessAddress mine = net::NetworkStack::mine().address();
+    net::ProcessAddress mine = net::NetworkStack::mine().address();
+    mine.token ^= me_;
     net::ProcessAddress zero = mine;
     MPI_Request request = MPI_REQUEST_NULL;
     int error = host::real().Ibcast(&zero, sizeof zero, MPI_BYTE, 0, making.comm, &request);

@@ -11,7 +11,7 @@ import sys
 SECONDS = 60
 RANKS = 4
 MACHINE = {"send": 1000, "receive": 2000, "way": 10000, "host_way": 20000, "near_way": 500, "meet": 100, "meet_more": 10,
-           "window_ns": 3000, "splits": 2}
+           "window_ns": 3000, "creates": 1}
 ALPHA = MACHINE["send"] + MACHINE["receive"] + MACHINE["way"]
 
 

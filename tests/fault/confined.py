@@ -4,7 +4,7 @@
   confined.py WORLD --ranks N [--env K=V]... -- program [argument]...
 
 Worlds: descriptors (64 of them), addresses (2 GB of address space, and an OSC_DEBUG=pool_mib beyond it), small_shm, pid_namespaces (one for each rank), pid_namespaces_below (for each but the
-first), net_namespaces (one of both kinds for each rank).
+first), net_namespaces (one of both kinds for each rank), host_names (another name of the host for each rank).
 
 In small_shm and pid_namespaces_below the host goes over TCP, where its MPI_Finalize sometimes does not end: with and
 without libosc. There the program's own verdict, which it prints before, decides when the end does not come.
@@ -22,6 +22,7 @@ import time
 
 SKIPPED = 77
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+NAMED = ["unshare", "--uts", "sh", "-c", 'hostname "rank-$PMI_RANK"; exec "$@"', "sh"]
 OVER_TCP = ("small_shm", "pid_namespaces_below")
 FINALIZE_SECONDS = 10
 
@@ -74,7 +75,7 @@ def run(command, seconds, over_tcp):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("world", choices=["descriptors", "addresses", "small_shm", "pid_namespaces", "pid_namespaces_below",
-                                           "net_namespaces"])
+                                           "net_namespaces", "host_names"])
     parser.add_argument("--mpiexec", default="mpiexec.mpich")
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--seconds", type=int, default=90)
@@ -93,7 +94,7 @@ def main():
     elif options.world == "addresses":
         command += ranks + ["sh", "-c", 'ulimit -v 2000000; OSC_DEBUG=pool_mib=4000 exec "$@"', "sh"] + program
     elif options.world != "small_shm":
-        own = NAMESPACE + (["--net"] if options.world == "net_namespaces" else [])
+        own = NAMED if options.world == "host_names" else NAMESPACE + ["--net"] * (options.world == "net_namespaces")
         if not can(own + ["true"]):
             print(f"SKIPPED: no {options.world} here (needs root)")
             return SKIPPED

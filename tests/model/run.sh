@@ -21,6 +21,7 @@ while :; do
     case ${1-} in
         --full) full=1 ;;
         --record) record=1 ;;
+        -*) sed -n '2,9s/^# //p' run.sh; exit 2 ;;
         *) break ;;
     esac
     shift

@@ -25,7 +25,7 @@ def run(*command, preload=True):
 
 
 def memory(preload):
-    """Of the process's own memory the written pages; the resident kB and the files of libosc."""
+    """The pages that the process has written; the resident kB and the files of libosc."""
     private, libosc, file = 0, {}, ""
     for line in run(program, "starts", preload=preload).stdout.splitlines():
         if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
@@ -34,7 +34,8 @@ def memory(preload):
         elif line.startswith("Rss:") and file.startswith("libosc"):
             name = re.sub(r"\.so.*", ".so", file)
             libosc[name] = libosc.get(name, 0) + int(line.split()[1])
-        elif line.startswith("Private_Dirty:") and not shared:
+        # Pages of a file that has just been built count as dirty until the system has written them.
+        elif line.startswith("Anonymous:") and not shared:
             private += int(line.split()[1])
     return private, libosc
 

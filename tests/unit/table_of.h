@@ -19,8 +19,11 @@ inline std::vector<std::vector<std::uint32_t>> nodes_of_one(std::size_t processe
 }
 
 /// The table of processes with these addresses, by rank, on these nodes, in `memory`.
-inline net::ProcessTable table_of(std::span<const net::ProcessAddress> addresses, std::vector<std::uint64_t>& memory,
+inline net::ProcessTable table_of(std::span<const net::ProcessAddress> by_rank, std::vector<std::uint64_t>& memory,
                                   const std::vector<std::vector<std::uint32_t>>& nodes) {
+    std::vector<net::ProcessAddress> addresses(by_rank.begin(), by_rank.end());
+    for (std::uint32_t rank = 0; rank < addresses.size(); ++rank)
+        addresses[rank].token ^= rank;
     net::AddressDifferences all;
     for (const std::vector<std::uint32_t>& node : nodes)
         for (const std::uint32_t rank : node) {
