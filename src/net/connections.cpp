@@ -107,7 +107,7 @@ void Connections::doubt(Connection& peer) {
 
 void Connections::fail(Connection& peer) {
     if (peer.failed.exchange(true, std::memory_order_seq_cst)) return;
-    unsettled_.fetch_add(1, std::memory_order_relaxed);
+    unsettled_.fetch_add(1, std::memory_order_seq_cst);
     doubt(peer);
 }
 

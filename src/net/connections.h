@@ -83,7 +83,7 @@ class Connections {
     void end(Connection& peer, Status why);
 
     /// Whether connections have failed or ended that settled() was not called for.
-    bool unsettled() const { return unsettled_.load(std::memory_order_relaxed) > 0; }
+    bool unsettled() const { return unsettled_.load(std::memory_order_seq_cst) > 0; }
     /// The peers in doubt: asked without an answer, failed, or ended. Forgets those that have been heard from.
     std::vector<Connection*> in_doubt();
     /// The end of the connection has been reported.

@@ -33,7 +33,8 @@ class Driven {
     virtual int sleep(int milliseconds) = 0;
     /// Looks for dead peers. Called every Policy::kPeerCheck.
     virtual void check_peers() = 0;
-    /// Whether something awaits a change that no event announces: a sleep ends after Policy::kRetrySleepMs.
+    /// Whether something awaits a change that no event announces: a sleep ends after Policy::kRetrySleepMs. Reads in
+    /// the total order of seq_cst what other threads change before they call wake_thread().
     virtual bool retries_soon() const = 0;
 
     // A sleep in two parts, during the second of which another thread may poll; see fabric::Endpoint. Without it the

@@ -80,7 +80,7 @@ class FabricSender {
     void send_piggybacks();
     /// Sends what the provider had no room for, if has_unsent(). Under the drive lock.
     void retry_unsent();
-    bool has_unsent() const { return stuck_.count.load(std::memory_order_relaxed) != 0; }
+    bool has_unsent() const { return stuck_.count.load(std::memory_order_seq_cst) != 0; }
     bool has_piggybacks() const { return with_piggyback_.count.load(std::memory_order_relaxed) != 0; }
     /// Peers that the provider has no room for.
     std::vector<Connection*> stuck_peers();
