@@ -48,8 +48,8 @@ function(osc_mpi_add_run name program ranks)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 60)
   endif()
-  if(DEFINED ENV{OSC_TEST_FULL})
-    math(EXPR T_TIMEOUT "${T_TIMEOUT} * 4")  # long variants; the limit is for hangs
+  if(DEFINED ENV{OSC_TEST_FULL} OR CMAKE_CROSSCOMPILING_EMULATOR)
+    math(EXPR T_TIMEOUT "${T_TIMEOUT} * 4")  # long variants, slow processors; the limit is for hangs
   endif()
   set(command timeout -k 5 ${T_TIMEOUT} ${OSC_MPIEXEC} -n ${ranks} -genv MPIR_CVAR_POLLS_BEFORE_YIELD 1)
   if(T_BIND)

@@ -32,15 +32,21 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// How often a loop runs: sanitizers slow every access down many times.
-constexpr int times(int plain, int sanitized) {
-    return kSanitized ? sanitized : plain;
+#ifdef OSC_EMULATED
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+/// How often a loop runs: sanitizers and emulators slow every access down many times.
+constexpr int times(int plain, int slow) {
+    return kSanitized || kEmulated ? slow : plain;
 }
 
 /// Ends the program if a test hangs: a lost wake-up must be a failure, not a job that runs until its limit.
 class Deadline {
   public:
-    explicit Deadline(unsigned seconds) { ::alarm(seconds); }
+    explicit Deadline(unsigned seconds) { ::alarm(kEmulated ? 4 * seconds : seconds); }
     ~Deadline() { ::alarm(0); }
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
