@@ -207,9 +207,10 @@ void look_at_libraries(Findings& findings, const std::string& path, const Listin
 
 std::string in_path(const std::string& program) {
     if (program.find('/') != std::string::npos) return program;
-    std::istringstream folders(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
+    const char* const value = std::getenv("PATH");
+    std::istringstream folders(value != nullptr ? value : "");
     for (std::string folder; std::getline(folders, folder, ':');)
-        if (const std::string path = folder + "/" + program; ::access(path.c_str(), X_OK) == 0) return path;
+        if (std::string path = folder + "/" + program; ::access(path.c_str(), X_OK) == 0) return path;
     return program;
 }
 

@@ -47,6 +47,7 @@ std::vector<Node> nodes_of(const JobResult& job) {
         }
     }
     std::vector<Node> nodes;
+    nodes.reserve(by_first.size());
     for (auto& [first, node] : by_first)
         nodes.push_back(std::move(node));
     return nodes;
