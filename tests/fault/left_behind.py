@@ -106,8 +106,10 @@ class Watch:
         new = {inode: name for inode, name in _sockets().items() if inode not in self._sockets}
         owned = {link for process, _ in running for link in _links(process)}
         known = {link for process in _processes() for link in _links(process)} if new else set()
-        return [f"socket {name}" for inode, name in new.items()
-                if f"socket:[{inode}]" in owned or (OURS.search(name) and f"socket:[{inode}]" not in known)]
+        # Another job may close its socket while the processes are looked through.
+        still = _sockets() if new else {}
+        return [f"socket {name}" for inode, name in new.items() if inode in still and
+                (f"socket:[{inode}]" in owned or (OURS.search(name) and f"socket:[{inode}]" not in known))]
 
     def _left(self):
         running = self._running()

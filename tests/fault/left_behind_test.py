@@ -4,10 +4,12 @@
 import ctypes
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import uuid
 
 import left_behind
@@ -62,6 +64,18 @@ class LeftBehind(unittest.TestCase):
     def test_another_jobs_socket(self):
         self.start(BIND, NAME, marked=False)
         self.assertEqual(self.left(), ([], []))
+
+    def test_a_socket_that_another_job_closes_meanwhile(self):
+        other = socket.socket(socket.AF_UNIX)
+        other.bind("\0" + NAME)
+        links = left_behind._links
+
+        def closing(process):
+            other.close()
+            return links(process)
+
+        with unittest.mock.patch.object(left_behind, "_links", closing):
+            self.assertEqual(self.left(), ([], []))
 
     def test_temporary_file(self):
         path = self.file(pathlib.Path(self.watch.environment()["TMPDIR"], "anything"))
