@@ -26,6 +26,7 @@ import run_fault
 
 RANKS = 4
 STOPPED = 3  # seconds
+CALL, END, SETTLES = 1 / 4, 1 / 2, 1 / 8  # of a row's seconds: for a call, for the end of the job, for what stays behind
 ONE = 'case "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" in 1) export "$0" ;; esac; exec "$@"'
 # mpiexec's signal must not end unshare, below which the rank would live on.
 OWN = ('only=$1; shift; [ "${only:-$PMI_RANK}" = "$PMI_RANK" ] || exec "$@"; trap "" USR1; '
@@ -67,14 +68,14 @@ def end(mpiexec, seconds, settings, program, fault):
                 os.killpg(job.pid, signal.SIGINT)
             begin = time.monotonic()
             try:
-                text = job.communicate(timeout=20)[0]
+                text = job.communicate(timeout=END * seconds)[0]
             except subprocess.TimeoutExpired:
                 job.terminate()
                 text = job.communicate()[0]
             took = time.monotonic() - begin
-        left, of_host = watch.left()
+        left, of_host = watch.left(SETTLES * seconds)
     print(text, f"reached: {reached}, exit {job.returncode}, {took:.1f} s, left behind: {left}, by the host: {of_host}", flush=True)
-    return reached and job.returncode != 0 and took < 20 and not left and "not 1" not in text
+    return reached and job.returncode != 0 and took < END * seconds and not left and "not 1" not in text
 
 
 class Pulse:
@@ -125,7 +126,7 @@ def find_mutants(options):
 
 
 def run_once(options, row):
-    settings = options.env + row.settings
+    settings = options.env + row.settings + [f"FAULT_PATIENCE={CALL * options.seconds}"]
     preload = [setting for setting in settings if setting.startswith("LD_PRELOAD=")]
     if row.fake:
         settings = settings + [f"{preload[-1]}:{options.fake}"]
@@ -139,7 +140,7 @@ def run_once(options, row):
         program = ["sh", "-c", ONE, row.one, *program]
     if row.ends:
         return end(options.mpiexec, options.seconds, settings, program, row.fault)
-    job = run_fault.run_job(options.mpiexec, RANKS, row.dead, options.seconds, settings, program)
+    job = run_fault.run_job(options.mpiexec, RANKS, row.dead, options.seconds, settings, program, SETTLES * options.seconds)
     found = [len(re.findall(line, job.text)) for line in row.lines]
     said = len(re.findall("^libosc: ", job.text, re.MULTILINE)) if row.silent else 0
     if said or found != [1] * len(row.lines):
@@ -154,7 +155,7 @@ def main():
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--times", type=int)
-    parser.add_argument("--seconds", type=int, default=40, help="for a row; more where the machine is busy")
+    parser.add_argument("--seconds", type=int, default=40, help="for a row; a fourth of it for a call")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--output")
     parser.add_argument("--fake", help="libosc_fake_libfabric.so; without it its rows are left out")

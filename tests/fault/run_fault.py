@@ -42,7 +42,7 @@ class Job(typing.NamedTuple):
     left: list
 
 
-def run_job(mpiexec, ranks, dead, seconds, settings, program):
+def run_job(mpiexec, ranks, dead, seconds, settings, program, settles=left_behind.SETTLES):
     """Runs the program and prints its output. It is good if all survivors are content, no more processes than `dead` have
     failed, and nothing is left."""
     with tempfile.TemporaryDirectory() as place:
@@ -67,7 +67,7 @@ def run_job(mpiexec, ranks, dead, seconds, settings, program):
             else:
                 job.terminate()
         texts = outputs(folder)
-        left, of_host = watch.left()
+        left, of_host = watch.left(settles)
 
     text = "\n".join(texts)
     print(text)

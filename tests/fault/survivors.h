@@ -28,7 +28,11 @@ inline int g_failures = 0;
 inline const char* g_scenario = "";
 
 inline constexpr int kVictim = 1;
-inline constexpr double kPatience = 10;  // seconds in which every call has to return
+inline double patience() {
+    const char* const text = std::getenv("FAULT_PATIENCE");
+    return text != nullptr ? std::atof(text) : 10;
+}
+inline const double kPatience = patience();  // seconds in which every call has to return
 
 /// Starts MPI with errors returned.
 inline void begin(int argc, char** argv) {
