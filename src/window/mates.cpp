@@ -11,9 +11,6 @@
 namespace osc {
 namespace {
 
-constexpr int kQuestion = 0;
-constexpr int kAnswer = 1;
-
 using Question = std::pair<std::uint64_t, std::uint64_t>;  // the number and the rank of the process that asks
 
 // What a process answers: to each that asked, those that gave the same number.

@@ -8,6 +8,10 @@
 
 namespace osc {
 
+/// Tags of libosc's own communicators. Open MPI 4.1 makes a communicator by messages with the caller's tag, which
+/// another process may take for a question.
+enum OwnTag : int { kQuestion, kAnswer, kParts, kMakesMates };
+
 /// Finds the processes of `comm` that give the same number. `found` has room for a number more than `comm` has
 /// processes: first how many they are, then their ranks, ascending; first 0 if a process has no memory for the answer.
 /// Collective over `comm`, which is libosc's own, and for which it is called once: a question of a second call may

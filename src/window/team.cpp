@@ -235,12 +235,12 @@ int Team::exchange(Making& making, bool by_host) {
     return error;
 }
 
-// The nodes, in steps that grow with the logarithm of the processes: those of a host find each other and exchange
-// records, the union says which processes are the first ones, and these exchange what their nodes say.
+// The nodes, in steps that grow with the logarithm of the processes: mates find each other and exchange records, the
+// union says which processes are the first ones, and these exchange what their mates say.
 int Team::find_nodes(Making& making, bool by_host) {
     Fault fault = find_mates(making, by_host);
     if (fault == Fault::None) {
-        const int error = gather_node(making, by_host, fault);
+        const int error = gather_mates(making, by_host, fault);
         if (error != MPI_SUCCESS) return error;
     }
     making.all.clear();
@@ -252,7 +252,7 @@ int Team::find_nodes(Making& making, bool by_host) {
     all.atomics = making.atomics ? 1 : 0;
     if (me_ == 0)
         all = {all.unready, all.no_memory, all.atomics, base::random64(), {base::random64(), base::random64()}};
-    if (making.leads_host()) firsts[me_ / 64] |= std::uint64_t{1} << me_ % 64;
+    if (making.leads_mates()) firsts[me_ / 64] |= std::uint64_t{1} << me_ % 64;
     const int error = host::unite(making.comm, std::as_writable_bytes(std::span(making.said)));
     if (error != MPI_SUCCESS) return error;
     making.ready = all.unready == 0;
@@ -260,24 +260,24 @@ int Team::find_nodes(Making& making, bool by_host) {
     making.atomics = all.atomics != 0;
     random_ = all.random;
     name_ = {all.name.token ^ me_, all.name.secret};
-    std::uint32_t hosts = 0;
+    std::uint32_t groups = 0;
     for (const std::uint64_t word : firsts)
-        hosts += static_cast<std::uint32_t>(std::popcount(word));
-    spans_nodes_ = hosts > 1;
-    return making.ready && spans_nodes_ ? find_hosts(making, hosts) : MPI_SUCCESS;
+        groups += static_cast<std::uint32_t>(std::popcount(word));
+    spans_nodes_ = groups > 1;
+    return making.ready && spans_nodes_ ? compare_machines(making, groups) : MPI_SUCCESS;
 }
 
-// Makes the communicator of the processes of this one's host.
+// Makes the communicator of this process's mates.
 Fault Team::find_mates(Making& making, bool by_host) const {
     const host::Real& mpi = host::real();
-    if (making.host_node != MPI_COMM_NULL) mpi.Comm_free(&making.host_node);
+    if (making.mates != MPI_COMM_NULL) mpi.Comm_free(&making.mates);
     if (making.own == MPI_COMM_NULL && mpi.Comm_create(making.comm, group_, &making.own) != MPI_SUCCESS) {
         making.own = MPI_COMM_NULL;
         return Fault::Other;
     }
     int error = MPI_SUCCESS;
     if (by_host) {
-        error = mpi.Comm_split_type(making.own, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &making.host_node);
+        error = mpi.Comm_split_type(making.own, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &making.mates);
     } else {
         const std::uint64_t number =
             makes_up_nodes(making)
@@ -285,13 +285,13 @@ Fault Team::find_mates(Making& making, bool by_host) const {
                 : shm::host_number();
         error = find_equals(making.own, number, making.room);
         if (error == MPI_SUCCESS && making.room[0] == 0) return Fault::NoMem;
-        MPI_Group mates = MPI_GROUP_NULL;
-        if (error == MPI_SUCCESS) error = mpi.Group_incl(group_, making.room[0], &making.room[1], &mates);
-        if (error == MPI_SUCCESS) error = mpi.Comm_create_group(making.own, mates, 0, &making.host_node);
-        if (mates != MPI_GROUP_NULL) mpi.Group_free(&mates);
+        MPI_Group group = MPI_GROUP_NULL;
+        if (error == MPI_SUCCESS) error = mpi.Group_incl(group_, making.room[0], &making.room[1], &group);
+        if (error == MPI_SUCCESS) error = mpi.Comm_create_group(making.own, group, kMakesMates, &making.mates);
+        if (group != MPI_GROUP_NULL) mpi.Group_free(&group);
     }
     if (error == MPI_SUCCESS) return Fault::None;
-    making.host_node = MPI_COMM_NULL;
+    making.mates = MPI_COMM_NULL;
     return Fault::Other;
 }
 
@@ -300,30 +300,30 @@ bool Team::makes_up_nodes(const Making& making) const {
     return std::min<long>(base::values().fake_nodes, size_) > 1 && !making.loads;
 }
 
-// The records of this process's host. `fault`: why the process cannot take part.
-int Team::gather_node(Making& making, bool by_host, Fault& fault) {
+// The records of this process's mates. `fault`: why the process cannot take part.
+int Team::gather_mates(Making& making, bool by_host, Fault& fault) {
     const host::Real& mpi = host::real();
     int local = 0;
     int place = 0;
-    mpi.Comm_size(making.host_node, &local);
-    mpi.Comm_rank(making.host_node, &place);
+    mpi.Comm_size(making.mates, &local);
+    mpi.Comm_rank(making.mates, &place);
     making.place = static_cast<std::uint32_t>(place);
     Record mine{};
     mine.rank = static_cast<std::int32_t>(me_);
     mine.machine = by_host || makes_up_nodes(making) ? 0 : shm::machine_number();
     fault = base::attempt([&] {
         making.records.resize(static_cast<std::size_t>(local));
-        making.host_ranks.resize(making.records.size());
+        making.mate_ranks.resize(making.records.size());
         making.addresses.resize(making.records.size());
         return introduce(making, mine);
     });
     int can = 0;
-    int error = host::least(making.host_node, fault == Fault::None ? 1 : 0, can);
+    int error = host::least(making.mates, fault == Fault::None ? 1 : 0, can);
     if (error != MPI_SUCCESS || can == 0) return error;
-    error = host::gather(making.host_node, mine, making.records.data());
+    error = host::gather(making.mates, mine, making.records.data());
     for (std::size_t at = 0; at < making.records.size(); ++at) {
         making.records[at].node = making.records[0].rank;
-        making.host_ranks[at] = static_cast<std::uint32_t>(making.records[at].rank);
+        making.mate_ranks[at] = static_cast<std::uint32_t>(making.records[at].rank);
     }
     return error;
 }
@@ -336,7 +336,7 @@ Fault Team::introduce(Making& making, Record& mine) {
     const auto failed = [] { return errno == ENOMEM ? Fault::NoMem : Fault::Other; };
     if (!arena.open()) return failed();
     if (host::self_comm(making.comm) == MPI_COMM_NULL) return Fault::Other;
-    if (making.leads_host()) {
+    if (making.leads_mates()) {
         const shm::ArenaBlock piece = arena.allocate(sizeof(TeamShared), alignof(TeamShared), true);
         if (!piece) return failed();
         making.made = new (piece.address) TeamShared;
@@ -355,21 +355,21 @@ int Team::agree_on_memory(Making& making, Fault fault) {
     return error;
 }
 
-// The first processes of the host's nodes exchange the machines of their nodes.
-int Team::find_hosts(Making& making, std::uint32_t hosts) {
+// The first processes exchange the machines of their mates.
+int Team::compare_machines(Making& making, std::uint32_t groups) {
     const Fault fault = base::attempt([&] {
-        making.host_firsts.clear();
-        making.host_firsts.reserve(hosts);
+        making.firsts.clear();
+        making.firsts.reserve(groups);
         for (std::uint32_t rank = 0; rank < size_; ++rank)
-            if ((making.said[kUnionWords + rank / 64] >> rank % 64 & 1) != 0) making.host_firsts.push_back(rank);
-        if (making.leads_host()) making.parts.resize(hosts);
+            if ((making.said[kUnionWords + rank / 64] >> rank % 64 & 1) != 0) making.firsts.push_back(rank);
+        if (making.leads_mates()) making.parts.resize(groups);
     });
     int error = agree_on_memory(making, fault);
     if (error != MPI_SUCCESS || !making.ready) return error;
-    making.host_index = static_cast<std::uint32_t>(std::ranges::lower_bound(making.host_firsts, making.host_ranks[0]) -
-                                                   making.host_firsts.begin());
+    making.group = static_cast<std::uint32_t>(std::ranges::lower_bound(making.firsts, making.mate_ranks[0]) -
+                                              making.firsts.begin());
     int apart = 1;
-    if (making.leads_host()) {
+    if (making.leads_mates()) {
         // The number of no machine says that the node's processes are on several.
         const bool mixed = std::ranges::any_of(
             making.records, [&](const Record& record) { return record.machine != making.records[0].machine; });
@@ -382,11 +382,11 @@ int Team::find_hosts(Making& making, std::uint32_t hosts) {
         const bool equal = std::adjacent_find(known, making.parts.end()) != making.parts.end();
         apart = equal || making.parts.back() == ~std::uint64_t{0} ? 0 : 1;
     }
-    error = host::least(making.host_node, apart, apart);
+    error = host::least(making.mates, apart, apart);
     return error == MPI_SUCCESS && apart == 0 ? find_machines(making) : error;
 }
 
-// Host's nodes may be of one machine: all processes exchange their records.
+// Groups may be of one machine: all processes exchange their records.
 int Team::find_machines(Making& making) {
     std::vector<std::int32_t> by_machine;
     int error = agree_on_memory(making, base::attempt([&] {
@@ -399,21 +399,21 @@ int Team::find_machines(Making& making) {
     return error;
 }
 
-// The first processes of the host's nodes exchange parts of equal length, by Bruck's algorithm: a process begins with
-// its own, and ends with those of all nodes, from its own on.
+// The first processes exchange parts of equal length, by Bruck's algorithm: a process begins with
+// its own, and ends with those of all, from its own on.
 int Team::gather_parts(Making& making) {
     const host::Real& mpi = host::real();
-    const sync::Dissemination among{making.host_index, static_cast<std::uint32_t>(making.host_firsts.size())};
-    const auto rank_of = [&](std::uint32_t host) { return static_cast<int>(making.host_firsts[host]); };
+    const sync::Dissemination among{making.group, static_cast<std::uint32_t>(making.firsts.size())};
+    const auto rank_of = [&](std::uint32_t group) { return static_cast<int>(making.firsts[group]); };
     for (std::uint32_t distance = 1; distance < among.nodes; distance *= 2) {
         const auto words = static_cast<int>(among.blocks(distance) * making.part_words);
         MPI_Request received = MPI_REQUEST_NULL;
         MPI_Request sent = MPI_REQUEST_NULL;
         int error = mpi.Irecv(making.parts.data() + distance * making.part_words, words, MPI_UINT64_T,
-                              rank_of(among.next(distance)), 0, making.own, &received);
+                              rank_of(among.next(distance)), kParts, making.own, &received);
         if (error != MPI_SUCCESS) return error;
-        error =
-            mpi.Isend(making.parts.data(), words, MPI_UINT64_T, rank_of(among.before(distance)), 0, making.own, &sent);
+        error = mpi.Isend(making.parts.data(), words, MPI_UINT64_T, rank_of(among.before(distance)), kParts, making.own,
+                          &sent);
         if (error == MPI_SUCCESS) error = host::wait(received);
         if (error == MPI_SUCCESS) error = host::wait(sent);
         if (error != MPI_SUCCESS) return error;
@@ -425,7 +425,7 @@ int Team::gather_parts(Making& making) {
 void Team::lay_out(Making& making) {
     const auto first = [&](std::size_t rank) { return static_cast<std::uint32_t>(making.all[rank].node); };
     if (making.all.empty()) {
-        making.leaders = making.host_firsts;
+        making.leaders = making.firsts;
     } else {
         making.leaders.clear();
         making.records.clear();
@@ -437,13 +437,13 @@ void Team::lay_out(Making& making) {
     const auto node_at = [&](std::uint32_t leader) {
         return static_cast<std::uint32_t>(std::ranges::lower_bound(making.leaders, leader) - making.leaders.begin());
     };
-    making.node_of_host.clear();
-    for (const std::uint32_t host : making.host_firsts)
-        making.node_of_host.push_back(node_at(making.all.empty() ? host : first(host)));
+    making.node_of_group.clear();
+    for (const std::uint32_t rank : making.firsts)
+        making.node_of_group.push_back(node_at(making.all.empty() ? rank : first(rank)));
     spans_nodes_ = making.leaders.size() > 1;
     const auto leader = static_cast<std::uint32_t>(making.records[0].rank);
     if (making.made != nullptr && me_ != leader)
-        release_shared(std::exchange(making.made, nullptr));  // this process is the first of the host's node only
+        release_shared(std::exchange(making.made, nullptr));  // this process is the first of its mates only
     if (spans_nodes_) {
         making.node = node_at(leader);
         local_ranks_ = std::make_unique<shm::LocalRanks>();
@@ -540,7 +540,7 @@ void Team::choose_waits() {
 }
 
 Team::Making::~Making() {
-    for (MPI_Comm* const made_here : {&host_node, &own})
+    for (MPI_Comm* const made_here : {&mates, &own})
         if (*made_here != MPI_COMM_NULL) host::real().Comm_free(made_here);
 }
 

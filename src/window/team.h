@@ -137,13 +137,13 @@ class Team final : public sync::Liveness, public reach::Node {
     struct Record {
         shm::ArenaAddress arena;
         std::uint64_t shared_offset;  // of the TeamShared; the one of the node's first process counts
-        std::uint64_t machine;        // see shm::machine_number; 0: use the host's nodes
+        std::uint64_t machine;        // see shm::machine_number; 0: not compared
         std::uint64_t meeting;        // random: number of this process's FdExchange for this team
         std::int32_t rank;
         std::int32_t node;  // the first process of its node; see join_nodes
     };
     /// What the processes of all nodes say together: the union of what each says. The set of the processes that are
-    /// the first ones of a host's node follows it.
+    /// the first ones of their mates follows it.
     struct Union {
         std::uint64_t unready;    // not 0: a process cannot take part
         std::uint64_t no_memory;  // because it has no memory
@@ -153,34 +153,35 @@ class Team final : public sync::Liveness, public reach::Node {
     };
     static constexpr std::size_t kUnionWords = sizeof(Union) / sizeof(std::uint64_t);
     /// One making of a team. Each process allocates what the collective calls need before the processes agree that all
-    /// of them can.
+    /// of them can. *Mates* are the processes of one host's name, or of what the host MPI takes for a node; a node has
+    /// one group of mates, or several.
     struct Making {
         MPI_Comm comm;
         bool loads;
-        bool atomics;                        // after the union: some process asks for them
-        std::vector<std::uint64_t> said{};   // the Union and the set
-        std::vector<int> room{};             // see find_equals()
-        MPI_Comm own = MPI_COMM_NULL;        // of the same processes: the program may receive any message of its own
-        MPI_Comm host_node = MPI_COMM_NULL;  // of this process
-        std::uint32_t host_index = 0;        // of this process's among the host's nodes
-        std::uint32_t place = 0;             // of this process in it
-        std::vector<std::uint32_t> host_firsts{};      // by host's node: the first process
-        std::vector<std::uint32_t> host_ranks{};       // of the processes of this one
+        bool atomics;                         // after the union: some process asks for them
+        std::vector<std::uint64_t> said{};    // the Union and the set
+        std::vector<int> room{};              // see find_equals()
+        MPI_Comm own = MPI_COMM_NULL;         // of the same processes: the program may receive any message of its own
+        MPI_Comm mates = MPI_COMM_NULL;       // of this process's mates
+        std::uint32_t group = 0;              // index of this process's mates among all groups
+        std::uint32_t place = 0;              // of this process in it
+        std::vector<std::uint32_t> firsts{};  // by group: the first process
+        std::vector<std::uint32_t> mate_ranks{};       // of this process's mates
         std::vector<net::ProcessAddress> addresses{};  // the same
         std::vector<std::uint64_t> parts{};            // see gather_parts()
         std::size_t part_words = 0;
         std::vector<Record> records{};  // of this node's processes
-        std::vector<Record> all{};      // of all processes, if host's nodes may be of one machine
+        std::vector<Record> all{};      // of all processes, if groups may be of one machine
         TeamShared* made = nullptr;     // by this process
         bool ready = true;              // all processes can take part
         bool no_memory = false;         // a process has no memory for its arena
         int visibility = kNone;         // of all processes
         // Of a team that spans nodes; see net::ProcessTable.
         std::vector<std::uint32_t> local_index{}, leaders{};
-        std::vector<std::uint32_t> node_of_host{};  // by host's node
-        std::uint32_t node = 0;                     // index of this process's node
+        std::vector<std::uint32_t> node_of_group{};  // by group
+        std::uint32_t node = 0;                      // index of this process's node
 
-        bool leads_host() const { return place == 0; }
+        bool leads_mates() const { return place == 0; }
         ~Making();
     };
 
@@ -193,15 +194,15 @@ class Team final : public sync::Liveness, public reach::Node {
     int find_dead(Asked asked);
     /// Makes the team, or finds why the host must serve it. Sets `why` for faults that are no errors of the host.
     int make(Making& making, const char*& why);
-    /// The steps. `by_host`: the nodes are those of the host MPI. Else those of a host's name, of which those on one
+    /// The steps. `by_host`: mates are found by the host MPI, and are a node. Else by the host's name, and those of one
     /// machine become one node.
     int exchange(Making& making, bool by_host);
     int find_nodes(Making& making, bool by_host);
     bool makes_up_nodes(const Making& making) const;
     Fault find_mates(Making& making, bool by_host) const;
-    int gather_node(Making& making, bool by_host, Fault& fault);
+    int gather_mates(Making& making, bool by_host, Fault& fault);
     Fault introduce(Making& making, Record& mine);
-    int find_hosts(Making& making, std::uint32_t hosts);
+    int compare_machines(Making& making, std::uint32_t groups);
     int find_machines(Making& making);
     static int agree_on_memory(Making& making, Fault fault);
     static int gather_parts(Making& making);

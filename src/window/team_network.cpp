@@ -194,8 +194,8 @@ int Team::prove_waking(Making& making, bool& wakes) {
     return agree();
 }
 
-// The processes of a host's node exchange their addresses, the first processes of these nodes exchange parts of them,
-// and each node keeps them in one table. All processes know rank 0's address and in which bytes the others differ.
+// Mates exchange their addresses, the first processes exchange parts of them, and each node keeps them in one table.
+// All processes know rank 0's address and in which bytes the others differ.
 int Team::exchange_addresses(Making& making) {
     net::ProcessAddress mine = net::NetworkStack::mine().address();
     mine.token ^= me_;
@@ -203,14 +203,14 @@ int Team::exchange_addresses(Making& making) {
     MPI_Request request = MPI_REQUEST_NULL;
     int error = host::real().Ibcast(&zero, sizeof zero, MPI_BYTE, 0, making.comm, &request);
     if (error == MPI_SUCCESS) error = host::wait(request);
-    if (error == MPI_SUCCESS) error = host::gather(making.host_node, mine, making.addresses.data());
+    if (error == MPI_SUCCESS) error = host::gather(making.mates, mine, making.addresses.data());
     if (error != MPI_SUCCESS) return error;
     net::AddressDifferences differences(mine, zero, making.addresses[0]);
     error = host::unite(making.comm, std::as_writable_bytes(std::span(&differences, 1)));
     if (error != MPI_SUCCESS) return error;
     const net::AddressForm form(zero, differences);
     int least = 0;  // the negative of the longest part
-    error = host::least(making.comm, -static_cast<int>(form.part_bytes(making.host_ranks)), least);
+    error = host::least(making.comm, -static_cast<int>(form.part_bytes(making.mate_ranks)), least);
     if (error != MPI_SUCCESS) return error;
     const auto agree = [&](Fault fault) {
         const int seen = fault == Fault::None ? kAll : fault == Fault::NoMem ? kNoMemory : kNone;
@@ -219,8 +219,8 @@ int Team::exchange_addresses(Making& making) {
     };
     making.part_words = static_cast<std::size_t>(-least) / sizeof(std::uint64_t);
     if (!agree(base::attempt([&] { return make_table(making); }))) return error;
-    if (making.leads_host()) {
-        form.write_part(making.host_ranks, making.addresses, reinterpret_cast<std::byte*>(making.parts.data()));
+    if (making.leads_mates()) {
+        form.write_part(making.mate_ranks, making.addresses, reinterpret_cast<std::byte*>(making.parts.data()));
         error = gather_parts(making);
         if (error != MPI_SUCCESS) return error;
         if (me_ == leader()) write_table(making, form);
@@ -232,13 +232,13 @@ int Team::exchange_addresses(Making& making) {
 }
 
 net::ProcessTable::Size Team::table_size(const Making& making) const {
-    return {size_, static_cast<std::uint32_t>(making.leaders.size()),
-            static_cast<std::uint32_t>(making.host_firsts.size()), making.part_words * sizeof(std::uint64_t)};
+    return {size_, static_cast<std::uint32_t>(making.leaders.size()), static_cast<std::uint32_t>(making.firsts.size()),
+            making.part_words * sizeof(std::uint64_t)};
 }
 
 // What the exchange of addresses needs in this process.
 Fault Team::make_table(Making& making) {
-    if (making.leads_host()) making.parts.resize(making.host_firsts.size() * making.part_words);
+    if (making.leads_mates()) making.parts.resize(making.firsts.size() * making.part_words);
     if (me_ != leader()) return Fault::None;
     // A table of a provider that was given up; since then all processes have agreed on another one.
     if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
@@ -256,10 +256,10 @@ void Team::write_table(const Making& making, const net::AddressForm& form) {
     std::ranges::copy(making.local_index, table.local_index.begin());
     std::ranges::copy(making.leaders, table.leaders.begin());
     std::ranges::copy(std::as_bytes(std::span(making.parts)), table.parts.begin());
-    const std::uint32_t hosts = table.size.parts;
-    for (std::uint32_t part = 0; part < hosts; ++part) {
-        const std::uint32_t host = (making.host_index + part) % hosts;
-        table.enter(part, making.host_firsts[host], making.node_of_host[host]);
+    const std::uint32_t groups = table.size.parts;
+    for (std::uint32_t part = 0; part < groups; ++part) {
+        const std::uint32_t group = (making.group + part) % groups;
+        table.enter(part, making.firsts[group], making.node_of_group[group]);
     }
     shared_->process_table.store(offset, std::memory_order_release);
 }

@@ -69,6 +69,19 @@ CASE(reversed_and_subsets) {
     }
 }
 
+// Processes are at different steps of a first window: a message of one step must not pass for one of another.
+CASE(many_in_a_row) {
+    for (int i = 0; i < 40; ++i) {
+        MPI_Comm comm;
+        MPI_Win win;
+        void* base = nullptr;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        CHECK_OK(MPI_Win_allocate(64, 1, MPI_INFO_NULL, comm, &base, &win));
+        MPI_Win_free(&win);
+        MPI_Comm_free(&comm);
+    }
+}
+
 CASE(intercommunicator_is_refused) {
     SKIP_IF(size() < 2);
     HOST_CANNOT("the host does not refuse an intercommunicator and crashes");
