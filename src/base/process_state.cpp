@@ -12,10 +12,12 @@
 
 namespace osc::base {
 
-ProcessState process_state(pid_t pid) {
+namespace {
+
+// By a file of /proc, in the form of /proc/PID/stat.
+ProcessState state_by(const char* path, pid_t pid) {
     char text[1024];
-    std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(pid));
-    const int file = ::open(text, O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
     // A /proc that hides other users' processes has no file of theirs either.
     if (file < 0) return {errno == ENOENT && ::kill(pid, 0) != 0 && errno == ESRCH ? 'X' : '?'};
     const ssize_t got = ::read(file, text, sizeof text - 1);
@@ -41,6 +43,14 @@ ProcessState process_state(pid_t pid) {
     return found;
 }
 
+}  // namespace
+
+ProcessState process_state(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    return state_by(path, pid);
+}
+
 pid_t other_thread(pid_t pid) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/task", static_cast<int>(pid));
@@ -53,8 +63,12 @@ pid_t other_thread(pid_t pid) {
     return found;
 }
 
+// qemu, when it emulates a process, makes up that process's own /proc/PID/stat, with a start time that other processes
+// do not see. It leaves the file of the first thread alone, which has the same time.
 std::uint64_t process_start_time(pid_t pid) {
-    const ProcessState found = process_state(pid);
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", static_cast<int>(pid), static_cast<int>(pid));
+    const ProcessState found = pid == ::getpid() ? state_by(path, pid) : process_state(pid);
     return found.state == 'X' ? 0 : found.state == '?' ? kUnknownStart : found.start_time;
 }
 

@@ -28,6 +28,7 @@ leave_out Random.AFilterThatRefusesGetrandomLeavesTheDevice:Random.WithoutAnySou
 leave_out "GuardedWindow.*:Reserve.AForkedChildHasACopy"
 # has a thread of its own in each process.
 leave_out OtherThreads.NamesOfThreads:OtherThreads.ThreadsOfTheHostBeginWhileItStarts:Process.LivesWithoutItsFirstThread
+leave_out LockOrder.AThreadMadeLaterFollowsADeferredLock
 
 make_root bookworm "$root"
 # Debian's wrappers are for the machine below: one that compiles for aarch64, and a launcher of emulated processes.

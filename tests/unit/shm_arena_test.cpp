@@ -167,7 +167,13 @@ TEST(PeerArena, ChecksTheTokenForLargePiecesToo) {
 
 TEST(Process, StartTimeTellsLiveProcesses) {
     EXPECT_NE(base::process_start_time(::getpid()), 0u);
-    EXPECT_EQ(base::process_start_time(::getpid()), base::process_start_time(::getpid()));
+    const std::uint64_t mine = base::process_start_time(::getpid());
+    EXPECT_EQ(base::process_start_time(::getpid()), mine);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(base::process_start_time(::getppid()) == mine ? 0 : 1);
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "another process sees another start time";
     EXPECT_EQ(base::process_start_time(0x7ffffff0), 0u);
 }
 
