@@ -9,9 +9,10 @@ folder=$source/build/aarch64
 root=$folder/root
 . "$source/tests/hosts/chroot.sh"
 can_make_roots aarch64
+unset OSC_TEST_FULL CC CXX CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
 
 # Put, accumulate, fence, post-start-complete-wait and locks, each on every kind of window.
-mpi="put_get.n1|reductions.n2|compare_and_swap.n2|requests.n2|notify.n2|fence_epochs.n2|fence.n1|pscw.n3|locks.n1|two_level.n2|win_test.n2"
+mpi="put_get.n1|fast_paths.n2|requests.n2|reductions.n2|compare_and_swap.n2|notify.n2|fence_epochs.n2|pscw.n3|win_test.n2|lock_order.n2|two_level.n2"
 
 # The cases of unit tests that the emulation cannot run. It
 without=
