@@ -55,6 +55,23 @@ TEST(ProcessOrder, TellsCollectivesApart) {
     EXPECT_EQ(job.of[1]->acquired(0), entered);
 }
 
+// What a target does behind its post is not ordered with the operations of the access epoch.
+TEST(ProcessOrder, AcquiresThePostAlone) {
+    Job job(3);
+    const std::uint64_t before = job.of[2]->release();
+    job.of[0]->acquire(2);
+    const std::uint64_t posted = job.of[0]->post();
+    job.of[2]->release();
+    job.of[0]->acquire(2);
+    job.of[0]->release();
+    job.of[1]->acquire_post(0);
+    EXPECT_EQ(job.of[1]->acquired(0), posted);
+    EXPECT_EQ(job.of[1]->acquired(2), before);
+    const std::uint64_t next = job.of[0]->post();
+    job.of[1]->acquire_post(0);
+    EXPECT_EQ(job.of[1]->acquired(0), next);
+}
+
 TEST(ProcessOrder, TakesNothingFromAProcessThatHasNotEntered) {
     Job job(2);
     for (int i = 0; i < 1000; ++i) {

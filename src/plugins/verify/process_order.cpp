@@ -26,6 +26,7 @@ std::size_t ProcessOrder::lay_out(std::byte* from, std::uint32_t processes, Part
         return found;
     };
     part.clock = words(processes);
+    part.post = words(processes);
     part.collectives = words(kCollectives * (1 + processes));
     part.locks = words(2 * kLocks * processes);
     part.shown = words(1);
@@ -89,6 +90,18 @@ void ProcessOrder::leave(std::uint64_t row, std::uint64_t number, std::span<cons
         else if (found < key_of(row, 1) || found > key_of(row, number))
             acquire(process);
     }
+}
+
+std::uint64_t ProcessOrder::post() {
+    const std::uint64_t number = release();
+    for (std::uint32_t i = 0; i < processes(); ++i)
+        parts_[me_].post[i].store(mine_[i], std::memory_order_release);
+    return number;
+}
+
+// A post of another window, or for another group, that comes after the awaited one has a later clock.
+void ProcessOrder::acquire_post(std::uint32_t process) {
+    if (process != me_) join(parts_[process].post);
 }
 
 // Of a window that shares its lock with another one, too much is acquired.

@@ -5,9 +5,9 @@
 // A process counts its releases. Its clock has its own number, and for each other process the last release of that one
 // that comes before its own next step. It shows the clock of its last release, and others acquire by reading it. A
 // reader may find a later release than the one that its call has awaited: it then takes more for ordered than is, and
-// never less. So no message carries a clock, and a race may be missed, but none is made up. Those of
+// never less. So no message carries a clock, and a race may be missed, but none is made up. Collectives on
 // MPI_COMM_WORLD, and the fences of a window, are told apart by their numbers: what a process has released when it
-// enters one is kept for the others.
+// enters one is kept for the others. So is what it has released when it posts.
 //
 // Locks keep what their holders have released: it is acquired with the lock (MPI 4.1 section 12.5.3).
 #pragma once
@@ -63,6 +63,11 @@ class ProcessOrder {
     /// It ends here: what those of the processes have released that have entered it.
     void leave(std::uint64_t row, std::uint64_t number, std::span<const std::uint32_t> processes);
 
+    /// A release that begins an exposure epoch; returns its number.
+    std::uint64_t post();
+    /// What a process has released with its last post, for an access epoch that this post allows.
+    void acquire_post(std::uint32_t process);
+
     /// A lock on a process's memory in a window, granted or about to be released.
     void acquire_lock(std::uint64_t window, std::uint32_t target, bool exclusive);
     void release_lock(std::uint64_t window, std::uint32_t target, bool exclusive);
@@ -103,6 +108,7 @@ class ProcessOrder {
     };
     struct Part {
         Word* clock;        // of the last release
+        Word* post;         // clock of the last post
         Word* collectives;  // key and clock of each; key 0: being written
         Word* locks;        // clocks of exclusive and of shared holders
         Word* shown;        // count

@@ -205,8 +205,11 @@ void TargetFibres::before(const Synchronisation& call) {
         meeting_ = job_.order_->enter(setting_.window);
         return;
     }
-    const std::uint64_t number = job_.release_now();
-    if (call.act == Act::Post) post_ = number;
+    job_.reach();
+    if (call.act == Act::Post)
+        post_ = job_.order_->post();
+    else
+        job_.order_->release();
     if (call.act == Act::Unlock)
         job_.order_->release_lock(setting_.window, setting_.processes[call.target], locks_[call.target]);
     if (call.act == Act::UnlockAll)
@@ -220,8 +223,14 @@ void TargetFibres::after(const Synchronisation& call) {
         job_.order_->acquire_lock(setting_.window, setting_.processes[rank], locks_[rank]);
         job_.advance();
     };
-    if (call.act == Act::Start) job_.acquire_now(started_ = in_job(call.group));
-    if (call.act == Act::Complete) job_.acquire_now(std::exchange(started_, {}));
+    // A deferred start waits for the posts in MPI_Win_complete.
+    if (call.act == Act::Start) started_ = in_job(call.group);
+    if (call.act == Act::Start || call.act == Act::Complete) {
+        for (const std::uint32_t target : started_)
+            job_.order_->acquire_post(target);
+        job_.advance();
+    }
+    if (call.act == Act::Complete) started_.clear();
     if (call.act == Act::Post) {
         posted_ = in_job(call.group);
         for (const std::uint32_t origin : posted_)
