@@ -155,7 +155,8 @@ inline constexpr Basic kBasicOf = std::is_same_v<T, double> ? Basic::F64
 
 template <class T>
 inline void add_row(std::byte* memory, const std::byte* origin, std::size_t elements) {
-    if (elements * sizeof(T) > kInlineBytes) return op::kernel(Op::Sum, kBasicOf<T>)(memory, origin, elements);
+    if (elements * sizeof(T) > kInlineBytes)
+        return op::run_aligned(op::kernel(Op::Sum, kBasicOf<T>), memory, origin, elements, sizeof(T));
     for (std::size_t at = 0; at < elements * sizeof(T); at += sizeof(T))
         store<T>(memory + at, static_cast<T>(load<T>(memory + at) + load<T>(origin + at)));
 }

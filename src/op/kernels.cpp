@@ -9,7 +9,7 @@
 #include "op/representation.h"
 
 #ifdef __x86_64__
-#include <cpuid.h>
+#include <sys/platform/x86.h>
 #endif
 
 namespace osc::op {
@@ -55,31 +55,20 @@ Kernel look_up(const KernelTable& table, Op op, Basic basic) {
     if (row >= static_cast<std::size_t>(Op::Count) || column >= KernelTable::basics) {
         return nullptr;
     }
-    return table.kernel[row * KernelTable::basics + column];
+    const std::size_t cell = row * KernelTable::basics + column;
+    return table.kernel[cell] != nullptr ? table.kernel[cell] : baseline_table.kernel[cell];
 }
-
-#ifdef __x86_64__
-/// Whether the processor has F16C. Not every compiler that builds this file can ask for it by name.
-bool converts_float16() {
-    unsigned eax = 0;
-    unsigned ebx = 0;
-    unsigned ecx = 0;
-    unsigned edx = 0;
-    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-}
-#endif
 
 /// The table for the instruction set, or nullptr when this build or this processor does not have it.
 const KernelTable* table_for(Isa isa) {
 #ifdef __x86_64__
-    __builtin_cpu_init();
     if (isa == Isa::Avx512) {
-        const bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        const bool runs = CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) && CPU_FEATURE_ACTIVE(AVX512DQ) &&
+                          CPU_FEATURE_ACTIVE(AVX512VL);
         return runs ? &avx512_table : nullptr;
     }
     if (isa == Isa::Avx2) {
-        return __builtin_cpu_supports("avx2") && converts_float16() ? &avx2_table : nullptr;
+        return CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(F16C) ? &avx2_table : nullptr;
     }
 #endif
     return isa == Isa::Baseline ? &baseline_table : nullptr;

@@ -15,6 +15,22 @@ namespace osc::op {
 /// Both arrays may start at any byte. They are the same array or do not overlap. Padding is never written.
 using Kernel = void (*)(void* target, const void* origin, std::size_t count);
 
+/// run(target, origin, count) for elements of `width` bytes. Wide vectors that straddle cache lines cost a tenth of the
+/// speed. malloc puts large arrays 16 bytes past a line, so that this is the usual case. Only the target can be aligned
+/// in general, and only a long run repays a second call.
+inline void run_aligned(Kernel run, void* target, const void* origin, std::size_t count, std::size_t width) {
+    constexpr std::size_t line = 64;
+    constexpr std::size_t long_run = 4096;
+    if (count * width >= long_run) {
+        const std::size_t head = (-reinterpret_cast<std::uintptr_t>(target) % line) / width;
+        run(target, origin, head);
+        target = static_cast<std::byte*>(target) + head * width;
+        origin = static_cast<const std::byte*>(origin) + head * width;
+        count -= head;
+    }
+    run(target, origin, count);
+}
+
 /// A run of bytes within one element that carries data.
 struct DataRun {
     std::uint8_t offset;  // bytes from the element's start

@@ -102,31 +102,15 @@ T combine(T target, T origin) {
     }
 }
 
-/// Never inlined, so that combine_all shares one copy for both of its parts.
+/// Never inlined, so that add_complex shares it.
 template <Op TheOp, class T>
-[[gnu::noinline]] void combine_run(void* target, const void* origin, std::size_t count) {
+[[gnu::noinline]] void combine_all(void* target, const void* origin, std::size_t count) {
     auto* t = static_cast<Loose<T>*>(target);
     const auto* o = static_cast<const Loose<T>*>(origin);
     OSC_INDEPENDENT_ITERATIONS
     for (std::size_t i = 0; i < count; ++i) {
         t[i].value = combine<TheOp, T>(t[i].value, o[i].value);
     }
-}
-
-template <Op TheOp, class T>
-void combine_all(void* target, const void* origin, std::size_t count) {
-    // Wide vectors that straddle cache lines cost a tenth of the speed. malloc puts large arrays 16 bytes past a line,
-    // so that this is the usual case. Only the target can be aligned in general, and only a long run repays the call.
-    constexpr std::size_t line = 64;
-    constexpr std::size_t long_run = 4096;
-    if (count >= long_run / sizeof(T)) {
-        const std::size_t head = (-reinterpret_cast<std::uintptr_t>(target) % line) / sizeof(T);
-        combine_run<TheOp, T>(target, origin, head);
-        target = static_cast<Loose<T>*>(target) + head;
-        origin = static_cast<const Loose<T>*>(origin) + head;
-        count -= head;
-    }
-    combine_run<TheOp, T>(target, origin, count);
 }
 
 template <class Part>
@@ -205,12 +189,24 @@ consteval Kernel pick_pair(std::type_identity<PairOf<Value, Index>>) {
     }
 }
 
-template <Op TheOp, Basic TheBasic>
+/// Whether wider vectors than the baseline's speed a kernel up.
+template <Op TheOp, class R>
+consteval bool is_vectorised() {
+    if constexpr (TheOp == Op::Replace || TheOp == Op::NoOp || R::group == Group::Pair) {
+        return false;
+    } else {
+        return sizeof(typename R::Type) / (R::group == Group::Complex ? 2 : 1) <= sizeof(std::uint64_t);
+    }
+}
+
+template <Isa TheIsa, Op TheOp, Basic TheBasic>
 consteval Kernel pick() {
     using R = Representation<TheBasic>;
     using T = typename R::Type;
     constexpr bool moves_only = TheOp == Op::Replace || TheOp == Op::NoOp;
     if constexpr (!defined_on(TheOp, R::group) || (!R::can_compute && !moves_only)) {
+        return nullptr;
+    } else if constexpr (TheIsa != Isa::Baseline && !is_vectorised<TheOp, R>()) {
         return nullptr;
     } else if constexpr (TheOp == Op::NoOp) {
         return &do_nothing;
@@ -228,13 +224,12 @@ consteval Kernel pick() {
     }
 }
 
-template <std::size_t... Cell>
-consteval KernelTable make_table(std::index_sequence<Cell...>) {
-    return {{pick<KernelTable::op_of(Cell), KernelTable::basic_of(Cell)>()...}};
-}
-
+template <Isa TheIsa>
 consteval KernelTable make_table() {
-    return make_table(std::make_index_sequence<KernelTable::cells>{});
+    return []<std::size_t... Cell>(std::index_sequence<Cell...>) {
+        return KernelTable{{pick<TheIsa, KernelTable::op_of(Cell), KernelTable::basic_of(Cell)>()...}};
+    }
+    (std::make_index_sequence<KernelTable::cells>{});
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct KernelTable {
     static consteval Op op_of(std::size_t cell) { return static_cast<Op>(cell / basics); }
     static consteval Basic basic_of(std::size_t cell) { return static_cast<Basic>(cell % basics); }
 
-    Kernel kernel[cells];
+    Kernel kernel[cells];  // those that wider vectors do not speed up are the baseline's alone
 };
 
 extern const KernelTable baseline_table;

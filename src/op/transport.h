@@ -31,7 +31,7 @@ inline bool change(const Update& how, void* target, const void* origin, void* re
     const bool replaces = how.compare != nullptr && op::equal(how.basic, target, how.compare);
     if (result != nullptr) how.copy(result, target, count);
     if (how.compare != nullptr ? !replaces : how.op == Op::NoOp) return false;
-    (replaces ? how.copy : how.apply)(target, origin, count);
+    op::run_aligned(replaces ? how.copy : how.apply, target, origin, count, how.width);
     return true;
 }
 
