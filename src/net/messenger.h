@@ -112,13 +112,13 @@ class Messenger final : public SendFailures, public fabric::Receiver, Answers {
     /// Whether some still wait, which no event announces the end of.
     bool waits() const { return waits_; }
     /// Looks for the dead among the peers that something here waits for.
-    void look_for_dead();
+    [[gnu::cold]] void look_for_dead();
     /// Looks at the peers in doubt.
     void look_for_ends();
 
   private:
     void look_at(const std::vector<Connection*>& peers);
-    void report_end(Connection& peer);
+    [[gnu::cold]] void report_end(Connection& peer);
     void received(std::byte* message, std::size_t bytes) override;
     void handle(Connection& from, const Frame& frame, const std::byte* body);
     void answer(std::uint64_t token, std::uint32_t number, Status status, const std::byte* data,

@@ -103,7 +103,7 @@ class ProgressEngine {
     /// Which threads poll: the network thread too, or only the callers of poll() and wait().
     enum class Mode { Thread, Callers };
     /// Before all others; false with the reason in `why`.
-    bool start(Mode mode, std::string& why);
+    [[gnu::cold]] bool start(Mode mode, std::string& why);
     /// Ends the network thread.
     void stop();
 

@@ -120,7 +120,7 @@ class Private final : public LocalReach {
     Fault await_updates(const Target& target);
     bool ask(const Target& target, const op::Simple& what, std::uint64_t offset);
     net::AgentRoute* route_to(const Target& target);
-    Fault connect(const Target& target, net::AgentRoute*& route);
+    [[gnu::cold]] Fault connect(const Target& target, net::AgentRoute*& route);
 
     const std::uint64_t& window_;
     const Node& node_;

@@ -37,8 +37,8 @@ class TargetService {
     /// Before all others: the most bytes of a message's body, if it is not kBody.
     void set_largest_body(std::size_t bytes) { room_ = bytes - sizeof(ReplyHead); }
 
-    std::shared_ptr<Arrivals> add(const ExposedWindow& window);
-    void remove(std::uint64_t id);
+    [[gnu::cold]] std::shared_ptr<Arrivals> add(const ExposedWindow& window);
+    [[gnu::cold]] void remove(std::uint64_t id);
 
     /// Executes a request, query or notice of a process that is known to be in the job.
     void request(const Frame& frame, const std::byte* body);
@@ -51,10 +51,10 @@ class TargetService {
 
     /// A process of another node has died: breaks the locks that it had, and ends its withdrawals. Its earlier requests
     /// are still done, and a lock that it waits for is broken when it is granted.
-    void died(std::uint64_t token);
+    [[gnu::cold]] void died(std::uint64_t token);
 
     /// Breaks locks that requests wait for and dead processes of this node have. Called now and then.
-    void look_for_dead();
+    [[gnu::cold]] void look_for_dead();
 
     /// Like sync::find_awaited; also knows requests that wait here, and holders on other nodes.
     void find_awaited(std::uint64_t window, const sync::WaitQuestion& wait, sync::Awaited& awaited) const;
