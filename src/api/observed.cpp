@@ -1,5 +1,4 @@
 // The observed forms of the entry points, and the events of all calls.
-// Build: osc
 #include "api/observed.h"
 
 #include <algorithm>

@@ -38,6 +38,14 @@ int refuse(const EntryText& entry, std::span<const Word> arguments, int error) {
     return error;
 }
 
+int refuse_count(const EntryText& entry, std::span<const Word> arguments) {
+    base::warn_for_group(
+        "%s: a count or a displacement unit is larger than INT_MAX, and the MPI library (%s) has only the form "
+        "with int arguments",
+        entry.name, describe_host().c_str());
+    return refuse(entry, arguments, MPI_ERR_COUNT);  // the same number in all ABIs
+}
+
 template <class Large, class Small>
 constexpr bool kIsNarrower = !std::is_pointer_v<Large> && !std::is_same_v<Large, Small>;
 template <class Large, class Small>
@@ -58,12 +66,8 @@ struct IntForm<Form, kProfiled, int (*)(Large...), int (*)(Small...)> {
         static const auto small =
             reinterpret_cast<int (*)(WordOf<Small>...)>(host_symbol(Form::kSmall + (kProfiled ? 0 : 1)));
         if (!(fits<Large, Small>(words) && ...)) {
-            base::warn_for_group(
-                "%s: a count or a displacement unit is larger than INT_MAX, and the MPI library (%s) has only the form "
-                "with int arguments",
-                Form::kEntry.name, describe_host().c_str());
             const Word arguments[] = {words...};
-            return refuse(Form::kEntry, arguments, MPI_ERR_COUNT);  // the same number in all ABIs
+            return refuse_count(Form::kEntry, arguments);
         }
         int result = 0;
         const int error = small((kIsNarrowerResult<Large, Small> ? reinterpret_cast<Word>(&result) : words)...);
