@@ -30,8 +30,9 @@ OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_create", "MPI_Win_create_dynamic", "MPI
 
 namespace {
 
-// Runs before MPI_Init, so that the probes of libosc and of the host meet the filter.
-__attribute__((constructor)) void forbid() {
+// Runs before MPI_Init, so that the probes of libosc and of the host meet the filter. Other tests share the executable.
+__attribute__((constructor)) void forbid(int argc, char** argv, char**) {
+    if (argc < 2 || std::strcmp(argv[1], OSCT_NAME) != 0) return;
     if (refuse_calls(SYS_process_vm_readv, SYS_process_vm_writev)) return;
     std::perror("cma_forbidden: the system has no seccomp filters");
     std::_Exit(1);
