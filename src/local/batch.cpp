@@ -50,9 +50,9 @@ void Batch::perform(Bucket& bucket) {
     sync::stripe_unlock(*bucket.stripe);
 }
 
-cma::Collected& Batch::unmapped(std::size_t index, pid_t pid, std::uint64_t base, const Stripes& stripes) {
+cma::Collected& Batch::unmapped(std::size_t index, const cma::Place& place) {
     if (unmapped_.size() <= index) unmapped_.resize(index + 1);
-    if (unmapped_[index] == nullptr) unmapped_[index] = std::make_unique<cma::Collected>(pid, base, stripes);
+    if (unmapped_[index] == nullptr) unmapped_[index] = std::make_unique<cma::Collected>(place);
     any_unmapped_ = true;
     return *unmapped_[index];
 }

@@ -61,9 +61,8 @@ class Batch {
         bucket.updates[bucket.count++] = update;
     }
 
-    /// The operations on memory that is not mapped here, of process `pid`, with displacement 0 at `base`. The caller
-    /// adds one. `index`: a small number of the process.
-    cma::Collected& unmapped(std::size_t index, pid_t pid, std::uint64_t base, const shm::Stripes& stripes);
+    /// The operations on memory that is not mapped here. The caller adds one. `index`: a small number of the process.
+    cma::Collected& unmapped(std::size_t index, const cma::Place& place);
 
     /// Performs all operations. Fault::Dead if the holder of a stripe died, or cma::fault_of() the error of an access
     /// to another process; then the mapped updates of that stripe, or the operations on that process, are lost.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/process_state.h"
+#include "local/detour.h"
 
 namespace osc::cma {
 namespace {
@@ -70,7 +71,14 @@ void PieceList::add(std::uint64_t remote, void* local, std::size_t bytes) {
     if (bytes == 0 || error_ != 0) return;
     if (bytes > kMostInPiece) {  // goes alone
         error_ = finish();
-        if (error_ == 0) error_ = transfer(direction_, pid_, remote, local, bytes);
+        if (error_ != 0) return;
+        error_ = transfer(direction_, pid_, remote, local, bytes);
+        if (error_ == 0) {
+            moved_ = true;
+        } else if (detour_ != nullptr && detour_->takes(error_)) {
+            detour_->move(direction_ == Direction::Write, remote, local, bytes);
+            error_ = 0;
+        }
         return;
     }
     auto* const there = reinterpret_cast<std::byte*>(remote);
@@ -89,6 +97,7 @@ int PieceList::finish() {
             error_ = moved < 0 ? errno : EFAULT;
             break;
         }
+        moved_ = true;
         auto rest = static_cast<std::size_t>(moved);
         while (first < count_ && rest >= local_[first].iov_len)
             rest -= local_[first++].iov_len;
@@ -98,6 +107,12 @@ int PieceList::finish() {
             remote_[first].iov_base = static_cast<std::byte*>(remote_[first].iov_base) + rest;
             remote_[first].iov_len -= rest;
         }
+    }
+    if (error_ != 0 && detour_ != nullptr && detour_->takes(error_)) {
+        for (; first < count_; ++first)
+            detour_->move(direction_ == Direction::Write, reinterpret_cast<std::uint64_t>(remote_[first].iov_base),
+                          local_[first].iov_base, local_[first].iov_len);
+        error_ = 0;
     }
     count_ = 0;
     return error_;

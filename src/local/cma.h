@@ -13,6 +13,8 @@
 
 namespace osc::cma {
 
+class Detour;  // local/detour.h
+
 enum class Direction { Read, Write };
 
 /// Moves `bytes` bytes between local memory and address `remote` of process `pid`. Returns 0 or errno: EFAULT if
@@ -27,7 +29,9 @@ class PieceList {
   public:
     static constexpr std::size_t kPieces = 256;
 
-    PieceList(Direction direction, pid_t pid) : direction_(direction), pid_(pid) {}
+    /// `detour` takes the pieces that the system refuses.
+    PieceList(Direction direction, pid_t pid, Detour* detour = nullptr)
+        : direction_(direction), pid_(pid), detour_(detour) {}
 
     /// Adds bytes: to the last piece if they follow it on both sides, else as a new piece, because the system's work
     /// grows with the pieces. Moves the pieces when there are kPieces. finish() reports errors.
@@ -39,11 +43,16 @@ class PieceList {
     /// Moves the remaining pieces. Returns 0 or the first errno.
     int finish();
 
+    /// Whether the system has moved bytes.
+    bool has_moved() const { return moved_; }
+
   private:
     bool extend(const std::byte* remote, const std::byte* local, std::size_t bytes);
 
     Direction direction_;
     pid_t pid_;
+    Detour* detour_;
+    bool moved_ = false;
     std::size_t count_ = 0;
     int error_ = 0;
     iovec local_[kPieces];

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 #include <utility>
 
 #include "local/direct.h"
@@ -20,15 +19,21 @@ constexpr std::size_t kRoom = std::size_t{32} << 10;  // bytes that are read wit
 void Gets::perform() {
     const std::span<Get> gets(gets_, std::exchange(count_, 0));
     if (gets.empty() || error_ != 0) return;
-    if (gets.size() == 1) {
-        error_ = transfer(Direction::Read, pid_, gets[0].address, gets[0].to, gets[0].bytes);
-        return;
-    }
+    error_ = read(gets);
+    if (error_ == 0 || !detour_.takes(error_)) return;
+    for (const Get& get : gets)
+        detour_.move(false, get.address, get.to, get.bytes);
+    error_ = 0;
+}
+
+// Returns 0 or errno.
+int Gets::read(std::span<Get> gets) {
+    if (gets.size() == 1) return transfer(Direction::Read, pid_, gets[0].address, gets[0].to, gets[0].bytes);
     if (!std::ranges::is_sorted(gets, {}, &Get::address)) std::ranges::sort(gets, {}, &Get::address);
     alignas(64) std::byte room[kRoom];
     const auto near = [](std::uint64_t end, const Get& next) { return next.address <= end + Image::kLongestGap; };
     std::uint64_t last = 0;  // end of the get before
-    for (auto next = gets.begin(); next != gets.end() && error_ == 0;) {
+    for (auto next = gets.begin(); next != gets.end();) {
         Image image(pid_, room);
         const auto first = next;
         for (; next != gets.end(); last = next++->end()) {
@@ -39,11 +44,11 @@ void Gets::perform() {
                 break;
             }
         }
-        error_ = image.read();
-        if (error_ != 0) return;
+        if (const int error = image.read(); error != 0) return error;
         for (const Get& get : std::span(first, next))
             if (get.copy != nullptr) shm::move_bytes(get.to, get.copy, get.bytes);
     }
+    return 0;
 }
 
 void Cross::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
@@ -84,6 +89,7 @@ Fault Cross::finish() {
     note(updates_.finish());
     note(fault_of(writes_.finish(), pid_));
     note(fault_of(gets_.finish(), pid_));
+    note(detour_.finish());
     return fault_;
 }
 
@@ -100,7 +106,7 @@ T* Collected::keep(const void* from, std::size_t bytes) {
 void Collected::add(const op::Simple& what, std::int64_t disp) {
     constexpr std::size_t kMostKept = kMostPut + sizeof(Update) + 4 * alignof(Update);
     if (used_ > copies_.size() - kMostKept) perform();
-    if (!cross_) cross_.emplace(pid_, base_, stripes_);
+    if (!cross_) cross_.emplace(place_);
     if (what.kind == op::OpKind::Get) return cross_->move(false, disp, what.result, what.bytes);
     if (what.kind == op::OpKind::Put)
         return cross_->move(true, disp, keep<std::byte>(what.origin, what.bytes), what.bytes);
@@ -116,7 +122,7 @@ void Collected::add(const op::Simple& what, std::int64_t disp) {
 void Collected::perform() {
     const Fault fault = cross_->finish();
     fault_.note(fault);
-    if (fault != Fault::None) cross_.reset();  // it keeps its fault
+    if (fault != Fault::None || cross_->has_detour()) cross_.reset();  // it keeps its fault and its detour
     how_ = nullptr;
     used_ = 0;
 }

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "base/fault.h"
 #include "local/cma.h"
+#include "local/detour.h"
 #include "local/updates.h"
 #include "op/call.h"
 #include "op/simple.h"
@@ -17,7 +19,7 @@ namespace osc::cma {
 /// Gets, which happen in any order. Those that lie near one another are read with the gaps between them.
 class Gets {
   public:
-    explicit Gets(pid_t pid) : pid_(pid) {}
+    Gets(pid_t pid, Detour& detour) : pid_(pid), detour_(detour) {}
 
     /// Collects a get; performs all when there are many. `to` is in use until finish().
     void add(std::uint64_t address, void* to, std::size_t bytes) {
@@ -42,8 +44,10 @@ class Gets {
     static constexpr std::size_t kMost = 512;
 
     void perform();
+    int read(std::span<Get> gets);
 
     pid_t pid_;
+    Detour& detour_;
     std::size_t count_ = 0;
     int error_ = 0;
     Get gets_[kMost];
@@ -53,14 +57,22 @@ class Cross final : public Transport {
   public:
     static constexpr std::size_t kMostSpan = std::size_t{64} << 10;  // bytes of a get that are read with its gaps
 
-    /// `base`: address of displacement 0 in process `pid`.
-    Cross(pid_t pid, std::uint64_t base, shm::Stripes stripes)
-        : pid_(pid), base_(base), writes_(Direction::Write, pid), gets_(pid), updates_(pid, base, stripes) {}
+    explicit Cross(const Place& place)
+        : pid_(place.pid),
+          base_(place.base),
+          detour_(place),
+          writes_(Direction::Write, pid_, &detour_),
+          gets_(pid_, detour_),
+          updates_(place, &detour_) {}
+    Cross(const Cross&) = delete;
+    Cross& operator=(const Cross&) = delete;
 
     void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override;
     void move_all(const op::Call& call, std::int64_t start) override;
     void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override;
     Fault finish() override;
+    /// Whether the system has refused something, which has gone another way.
+    bool has_detour() const { return detour_.is_open(); }
 
   private:
     bool get_with_gaps(const op::Call& call, std::int64_t start);
@@ -70,6 +82,7 @@ class Cross final : public Transport {
 
     pid_t pid_;
     std::uint64_t base_;
+    Detour detour_;
     PieceList writes_;
     Gets gets_;
     Updates updates_;
@@ -83,7 +96,7 @@ class Collected {
     static constexpr std::size_t kMostPut = 64;    // bytes: a put is copied
     static constexpr std::size_t kMostGet = 1024;  // bytes: longer ones gain little
 
-    Collected(pid_t pid, std::uint64_t base, shm::Stripes stripes) : pid_(pid), base_(base), stripes_(stripes) {}
+    explicit Collected(const Place& place) : place_(place) {}
 
     /// Adds an operation on the bytes at `disp`, an update of one element at the most. Its operands are copied; its
     /// result is in use until finish().
@@ -96,9 +109,7 @@ class Collected {
     T* keep(const void* from, std::size_t bytes);
     void perform();
 
-    const pid_t pid_;
-    const std::uint64_t base_;
-    const shm::Stripes stripes_;
+    const Place place_;
     std::optional<Cross> cross_;
     const Update* how_ = nullptr;  // of the last update
     base::FirstFault fault_;

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "local/cma.h"
+#include "local/detour.h"
 #include "local/locked.h"
 #include "op/transport.h"
 
@@ -19,8 +20,9 @@ class Updates {
   public:
     static constexpr std::size_t kMostChunks = 4;  // whose locks it takes together
 
-    /// `base`: address of displacement 0 in process `pid`.
-    Updates(pid_t pid, std::uint64_t base, const shm::Stripes& stripes) : pid_(pid), base_(base), stripes_(stripes) {}
+    /// `detour`: takes what the system refuses; may be null.
+    Updates(const Place& place, Detour* detour)
+        : pid_(place.pid), base_(place.base), stripes_(place.stripes), detour_(detour) {}
 
     /// See Transport::update. Updates of one element happen in the order of the calls.
     void add(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count);
@@ -51,10 +53,12 @@ class Updates {
     void execute();
     void execute_stripe(Order order);
     std::size_t run(Portion* portions, std::span<const std::uint16_t> order);
+    void pass(const Portion* portions, std::span<const std::uint16_t> order);
 
     pid_t pid_;
     std::uint64_t base_;
     shm::Stripes stripes_;
+    Detour* detour_;
     Fault fault_ = Fault::None;
     std::size_t count_ = 0;
     std::size_t capacity_ = kFew;

@@ -42,7 +42,7 @@ Private::Carrier::Carrier(Private& way, Target& target, std::uint64_t base, cons
     const pid_t pid = way.pid_of(target.rank);
     if (pid != 0 && sent == nullptr) {
         fault_ = way.await_updates(target);
-        cross_.emplace(pid, base, way.origin_.stripes(target.control()));
+        cross_.emplace(way.place_of(target, pid, base));
         return;
     }
     path_ = stats::DataPath::Agent;
@@ -117,9 +117,7 @@ bool Private::join(Target& target, const op::Simple& what, pid_t pid, std::uint6
             run_.note(fault);  // the next completion reports it
         }
         target.unmapped_run = true;
-        run_.batch()
-            .unmapped(target.local_index, pid, address - offset, origin_.stripes(target.control()))
-            .add(what, disp);
+        run_.batch().unmapped(target.local_index, place_of(target, pid, address - offset)).add(what, disp);
         return true;
     }
     target.unmapped_run = true;
@@ -216,20 +214,43 @@ net::AgentRoute* Private::route_to(const Target& target) {
     return route;
 }
 
-Fault Private::connect(const Target& target, net::AgentRoute*& route) {
-    const std::uint64_t mailbox = target.control().mailbox;
+// By the target's agent. Every process may come to its memory by another way: the agent takes the same stripes.
+std::unique_ptr<Transport> Private::open_detour(const cma::Place& place) {
+    struct Way final : Transport {
+        Way(Private& way, const cma::Place& place, net::AgentRoute& route)
+            : waits(shm::WaitKind::Operations, way.window_, way.origin_.me, place.rank),
+              agent(net::Outbox::mine(), route, place.stripes.target.served, place.base, place.rank) {}
+        void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override {
+            agent.move(write, disp, memory, bytes);
+        }
+        void update(const Update& how, std::int64_t disp, const void* origin, void* result,
+                    std::size_t count) override {
+            agent.update(how, disp, origin, result, count);
+        }
+        Fault finish() override { return agent.finish(); }
+
+        shm::WaitScope waits;
+        net::AgentTransport agent;
+    };
+    net::AgentRoute* route = nullptr;
+    if (connect(place.rank, place.stripes.target.mailbox, route) != Fault::None) return nullptr;
+    node_.lose_pid(place.rank);
+    return std::make_unique<Way>(*this, place, *route);
+}
+
+Fault Private::connect(std::uint32_t rank, std::uint64_t mailbox, net::AgentRoute*& route) {
     // Memory of a process that has died cannot be mapped: report the death then.
     const auto death_or = [&](Fault fault) {
-        if (fault == Fault::None || origin_.liveness.alive(target.rank)) return fault;
-        return base::fail(Fault::Dead, "rank %u died, and its memory with it", target.rank);
+        if (fault == Fault::None || origin_.liveness.alive(rank)) return fault;
+        return base::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
     };
     if (mailbox == 0)
         return death_or(
             base::fail(Fault::Other,
                        "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
                        "was started for the window",
-                       target.rank));
-    return death_or(net::Outbox::mine().connect(node_.arena(target.rank), mailbox, route));
+                       rank));
+    return death_or(net::Outbox::mine().connect(node_.arena(rank), mailbox, route));
 }
 
 }  // namespace osc::reach

@@ -19,7 +19,7 @@
 
 namespace osc::reach {
 
-class Private final : public LocalReach {
+class Private final : public LocalReach, private cma::Detours {
   public:
     /// Of window number `window`.
     Private(const Origin& origin, const std::uint64_t& window, const Node& node)
@@ -80,7 +80,10 @@ class Private final : public LocalReach {
         Transport& transport() { return cross_ ? static_cast<Transport&>(*cross_) : *agent_; }
         bool is_agent() const { return agent_.has_value(); }
         /// Of the operation that the transport has executed with this fault.
-        Outcome outcome(Fault fault) const { return {.fault = fault, .in_flight = is_agent(), .path = path_}; }
+        Outcome outcome(Fault fault) const {
+            const bool detour = cross_ && cross_->has_detour();
+            return {.fault = fault, .in_flight = is_agent(), .path = detour ? stats::DataPath::Agent : path_};
+        }
 
       private:
         std::optional<cma::Cross> cross_;
@@ -120,7 +123,14 @@ class Private final : public LocalReach {
     Fault await_updates(const Target& target);
     bool ask(const Target& target, const op::Simple& what, std::uint64_t offset);
     net::AgentRoute* route_to(const Target& target);
-    [[gnu::cold]] Fault connect(const Target& target, net::AgentRoute*& route);
+    [[gnu::cold]] Fault connect(std::uint32_t rank, std::uint64_t mailbox, net::AgentRoute*& route);
+    Fault connect(const Target& target, net::AgentRoute*& route) {
+        return connect(target.rank, target.control().mailbox, route);
+    }
+    cma::Place place_of(const Target& target, pid_t pid, std::uint64_t base) {
+        return {pid, base, origin_.stripes(target.control()), target.rank, this};
+    }
+    std::unique_ptr<Transport> open_detour(const cma::Place& place) override;
 
     const std::uint64_t& window_;
     const Node& node_;

@@ -52,6 +52,8 @@ class Node {
     virtual void unmap(std::uint32_t rank, std::uint64_t offset, std::byte* address, std::size_t bytes) const = 0;
     /// The process, if process_vm_* reaches its memory; else 0. Probed once.
     virtual pid_t pid_of(std::uint32_t rank) const = 0;
+    /// The system has refused process_vm_*: pid_of() is 0 from now on.
+    virtual void lose_pid(std::uint32_t rank) const = 0;
 };
 
 /// One way. Thread-safe as operations of MPI_THREAD_MULTIPLE need it.

@@ -120,6 +120,7 @@ class Team final : public sync::Liveness, public reach::Node {
     pid_t pid_of(std::uint32_t rank) const override {
         return cma_reaches(rank) ? process(rank).arena.address().pid : 0;
     }
+    void lose_pid(std::uint32_t rank) const override { process(rank).cma.store(0, std::memory_order_relaxed); }
 
     bool alive(std::uint32_t rank) override;
     int dead_in_collective() override;

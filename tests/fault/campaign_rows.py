@@ -115,8 +115,7 @@ def exhausted():
     for path in PATHS:
         for resource, serves in RESOURCES.items():
             for who in ("one", "all"):
-                # Whether the system allows process_vm_* is found out once, with the first window.
-                for moment in ("first",) if resource == "process_vm" else ("first", "later"):
+                for moment in ("first", "later"):
                     yield Row("exhaust", path, who, moment, resource, AGREED,
                               ["exhausted", resource, who, moment, "served" if serves else "served_or_refused"],
                               # UCX, below MPICH, would stand between libosc and mmap.

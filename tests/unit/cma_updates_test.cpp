@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "local/cma_transport.h"
@@ -21,10 +24,18 @@ namespace {
 std::atomic<int> g_calls{0};
 std::atomic<std::size_t> g_most_pieces{0};
 std::atomic<bool> g_short{false};  // transfers stop after some bytes, in the middle of a piece
+std::atomic<int> g_allowed{-1};    // calls until the system refuses all; -1: it refuses none
+std::atomic<bool> g_once{false};   // it refuses one call
 
 ssize_t transfer(long number, pid_t pid, const iovec* local, unsigned long locals, const iovec* remote,
                  unsigned long remotes) {
     ++g_calls;
+    if (g_allowed == 0) {
+        if (g_once) g_allowed = -1;
+        errno = EPERM;
+        return -1;
+    }
+    if (g_allowed > 0) --g_allowed;
     g_most_pieces = std::max(g_most_pieces.load(), static_cast<std::size_t>(remotes));
     if (!g_short) return ::syscall(number, pid, local, locals, remote, remotes, 0);
     iovec here = local[0];
@@ -53,9 +64,43 @@ struct Piece {
     std::size_t count;
 };
 
-class CmaUpdates : public testing::Test {
+// Executes by load and store, and not before finish().
+class Late final : public Transport {
+  public:
+    explicit Late(const cma::Place& place) : direct_(reinterpret_cast<std::byte*>(place.base), place.stripes) {}
+
+    void move(bool write, std::int64_t disp, void* memory, std::size_t bytes) override {
+        operations_.emplace_back([=, this] { direct_.move(write, disp, memory, bytes); });
+    }
+    void update(const Update& how, std::int64_t disp, const void* origin, void* result, std::size_t count) override {
+        operations_.emplace_back([=, this, &how] { direct_.update(how, disp, origin, result, count); });
+    }
+    Fault finish() override {
+        for (const std::function<void()>& operation : std::exchange(operations_, {}))
+            operation();
+        return direct_.finish();
+    }
+
+  private:
+    shm::Direct direct_;
+    std::vector<std::function<void()>> operations_;
+};
+
+class CmaUpdates : public testing::Test, protected cma::Detours {
   protected:
     void SetUp() override { g_short = false; }
+    void TearDown() override {
+        g_allowed = -1;
+        g_once = false;
+    }
+
+    std::unique_ptr<Transport> open_detour(const cma::Place& place) override {
+        ++detours_;
+        return std::make_unique<Late>(place);
+    }
+    cma::Place place_of(void* memory) {
+        return {::getpid(), reinterpret_cast<std::uint64_t>(memory), {*block_, 0, alive_}, 0, this};
+    }
 
     /// The pieces by both ways on memory at byte `shift` of a page's line: memory and results must agree. Returns the
     /// system calls made.
@@ -71,9 +116,10 @@ class CmaUpdates : public testing::Test {
         for (std::byte& byte : origin)
             byte = static_cast<std::byte>(random_());
         std::vector<std::byte> back(origin.size()), expected(origin.size());
-        const shm::Stripes stripes{*block_, 0, alive_};
-        cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(remote.data() + shift), stripes);
-        shm::Direct direct(mapped.data() + shift, stripes);
+        const cma::Place place = place_of(remote.data() + shift);
+        cma::Detour detour(place);
+        cma::Updates updates(place, &detour);
+        shm::Direct direct(mapped.data() + shift, place.stripes);
         std::size_t at = 0;
         const int before = g_calls;
         for (const Piece& piece : pieces) {
@@ -83,6 +129,7 @@ class CmaUpdates : public testing::Test {
             at += piece.count * what.width;
         }
         EXPECT_EQ(updates.finish(), Fault::None);
+        EXPECT_EQ(detour.finish(), Fault::None);
         EXPECT_EQ(direct.finish(), Fault::None);
         EXPECT_TRUE(remote == mapped);
         EXPECT_TRUE(back == expected);
@@ -92,6 +139,7 @@ class CmaUpdates : public testing::Test {
     }
 
     std::mt19937 random_{11};
+    int detours_ = 0;
     Lives alive_;
     std::unique_ptr<shm::ControlBlock> block_ = std::make_unique<shm::ControlBlock>();
 };
@@ -134,7 +182,7 @@ TEST_F(CmaUpdates, LongPiecesTakeTheirLocksInOneOrder) {
         ranks.emplace_back([&, rank] {
             const shm::Stripes stripes{*block_, rank, alive_};
             for (int n = 0; n < 2000; ++n) {
-                cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes);
+                cma::Updates updates({::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes}, nullptr);
                 updates.add(what, (n + rank) % 2 == 0 ? 0 : kFar, ones.data(), nullptr, kElements);
                 EXPECT_EQ(updates.finish(), Fault::None);
             }
@@ -152,7 +200,7 @@ TEST_F(CmaUpdates, ALongPieceMeetsADeadHolder) {
     std::uint32_t dead = 0;
     ASSERT_TRUE(sync::stripe_lock(block_->stripes[2].holder, 5, alive_, dead));
     alive_.kill(5);
-    cma::Updates updates(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), {*block_, 0, alive_});
+    cma::Updates updates({::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), {*block_, 0, alive_}}, nullptr);
     updates.add(update_of(Op::Sum, Basic::I64), 0, ones.data(), nullptr, ones.size());
     EXPECT_EQ(updates.finish(), Fault::Dead);
     for (const shm::Stripe& stripe : block_->stripes)
@@ -168,7 +216,7 @@ class CmaGets : public CmaUpdates {
         call.kind = op::OpKind::Get;
         call.origin = origin;
         call.target = {nullptr, 1, &from};
-        cma::Cross cross(::getpid(), reinterpret_cast<std::uint64_t>(there), {*block_, 0, alive_});
+        cma::Cross cross({::getpid(), reinterpret_cast<std::uint64_t>(there), {*block_, 0, alive_}});
         const int before = g_calls;
         const Fault fault = op::execute(call, {}, 0, cross);
         calls_ = g_calls - before;
@@ -318,7 +366,7 @@ TEST_F(CmaUpdates, ExcludeOtherPaths) {
             const shm::Stripes stripes{*block_, rank, alive_};
             for (int n = 0; n < kEach; ++n) {
                 shm::Direct direct(reinterpret_cast<std::byte*>(memory.data()), stripes);
-                cma::Updates remote(::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes);
+                cma::Updates remote({::getpid(), reinterpret_cast<std::uint64_t>(memory.data()), stripes}, nullptr);
                 for (std::size_t i = 0; i < kElements; ++i)
                     add(rank == 0 ? &direct : nullptr, rank == 0 ? nullptr : &remote, i);
                 EXPECT_EQ(remote.finish(), Fault::None);
@@ -338,7 +386,7 @@ TEST_F(CmaUpdates, UnmappedTarget) {
     const shm::Stripes stripes{*block_, 0, alive_};
     const std::int64_t one = 1;
     for (const Op op : {Op::Sum, Op::Replace}) {
-        cma::Updates updates(::getpid(), 64, stripes);
+        cma::Updates updates({::getpid(), 64, stripes}, nullptr);
         for (int i = 0; i < 20; ++i)
             updates.add(update_of(op, Basic::I64), i * 8, &one, nullptr, 1);
         EXPECT_EQ(updates.finish(), Fault::Range);
@@ -346,6 +394,102 @@ TEST_F(CmaUpdates, UnmappedTarget) {
         for (const shm::Stripe& stripe : block_->stripes)
             EXPECT_EQ(stripe.holder, 0u);
     }
+}
+
+// The system refuses the n-th call, or all from there on: each element is updated once all the same, in the order of
+// the calls.
+TEST_F(CmaUpdates, RefusedCallsTakeTheDetour) {
+    const Deadline deadline(100);  // the detour takes stripes, which must be free
+    for (const Op op : {Op::Sum, Op::Replace})
+        for (const bool long_ones : {false, true}) {
+            std::vector<Piece> pieces;
+            for (int i = 0; i < 200; ++i)
+                pieces.push_back({static_cast<std::int64_t>(random_() % 1500 * 64), 1 + random_() % 12});
+            if (long_ones) pieces.push_back({808, 10000});
+            g_allowed = -1;
+            const int calls = compare(update_of(op, Basic::I64), pieces, 100000, 8, true);
+            detours_ = 0;
+            for (int n = 0; n < 2 * calls; ++n) {
+                g_allowed = n / 2;
+                g_once = n % 2 == 1;
+                compare(update_of(op, Basic::I64), pieces, 100000, 8, true);
+                ASSERT_EQ(detours_, n + 1);
+            }
+        }
+}
+
+// Some elements of the stripe are written when the system refuses the rest: to update them again would be wrong.
+TEST_F(CmaUpdates, AnUpdateThatIsHalfWrittenFails) {
+    std::vector<std::int64_t> memory(1024);
+    const std::int64_t one = 1;
+    cma::Cross cross(place_of(memory.data()));
+    const Update what = update_of(Op::Sum, Basic::I64);
+    for (int i = 0; i < 512; ++i)
+        cross.update(what, i * 16, &one, nullptr, 1);
+    g_allowed = 2;  // a call that reads all, and one that writes a half
+    EXPECT_EQ(cross.finish(), Fault::Other);
+    EXPECT_EQ(detours_, 0);
+    for (std::size_t i = 0; i < memory.size(); ++i)
+        ASSERT_EQ(memory[i], i % 2 == 0 && i < 2 * cma::PieceList::kPieces ? 1 : 0) << i;
+}
+
+TEST_F(CmaUpdates, RefusedPutsAndGetsTakeTheDetour) {
+    constexpr std::size_t kBytes = std::size_t{6} << 20;
+    std::vector<std::byte> there(kBytes), from(kBytes), back(kBytes);
+    for (std::byte& byte : from)
+        byte = static_cast<std::byte>(random_());
+    for (const std::size_t bytes : {std::size_t{16}, std::size_t{5} << 20})
+        for (int allowed = 0; allowed < 3; ++allowed)
+            for (const bool write : {true, false}) {
+                if (write) there.assign(kBytes, std::byte{});
+                back.assign(kBytes, std::byte{});
+                cma::Cross cross(place_of(there.data()));
+                g_allowed = allowed;
+                for (std::size_t at = 0; at + bytes <= kBytes && at < 700 * bytes; at += 2 * bytes)
+                    cross.move(write, static_cast<std::int64_t>(at), write ? &from[at] : &back[at], bytes);
+                EXPECT_EQ(cross.finish(), Fault::None);
+                const std::vector<std::byte>& moved = write ? there : back;
+                for (std::size_t at = 0; at + bytes <= kBytes && at < 700 * bytes; at += 2 * bytes)
+                    ASSERT_TRUE(std::equal(&from[at], &from[at] + bytes, &moved[at])) << at;
+                const int calls = bytes == 16 && write ? 2 : 1;
+                EXPECT_EQ(cross.has_detour(), allowed < calls) << bytes << ' ' << write << ' ' << allowed;
+            }
+}
+
+TEST_F(CmaUpdates, RefusedOperationsOfARunTakeTheDetour) {
+    std::vector<std::int64_t> memory(1000), results(1000);
+    for (int allowed = 0; allowed < 6; ++allowed) {
+        memory.assign(1000, 7);
+        cma::Collected run(place_of(memory.data()));
+        g_allowed = allowed;
+        const Update sum = update_of(Op::Sum, Basic::I64);
+        for (std::int64_t i = 0; i < 500; ++i) {
+            const std::int64_t value = i;  // each operand is copied
+            const std::int64_t at = i * 16;
+            run.add({op::OpKind::Put, 8, at, &value}, at);
+            run.add({op::OpKind::Accumulate, 8, at + 8, &value, nullptr, &sum}, at + 8);
+            run.add({op::OpKind::Accumulate, 8, at + 8, &value, nullptr, &sum}, at + 8);
+        }
+        EXPECT_EQ(run.finish(), Fault::None);
+        for (std::int64_t i = 0; i < 500; ++i) {
+            ASSERT_EQ(memory[static_cast<std::size_t>(2 * i)], i) << allowed;
+            ASSERT_EQ(memory[static_cast<std::size_t>(2 * i + 1)], 7 + 2 * i) << allowed;
+        }
+    }
+}
+
+// Errors of the operation stay its own, and where no detour leads the refusal is reported.
+TEST_F(CmaUpdates, OnlyRefusalsTakeTheDetour) {
+    const std::int64_t one = 1;
+    cma::Cross nowhere({::getpid(), 64, {*block_, 0, alive_}, 0, this});
+    nowhere.put(0, &one, sizeof one);
+    EXPECT_EQ(nowhere.finish(), Fault::Range);
+    EXPECT_EQ(detours_, 0);
+    std::int64_t there = 0;
+    g_allowed = 0;
+    cma::Cross alone({::getpid(), reinterpret_cast<std::uint64_t>(&there), {*block_, 0, alive_}});
+    alone.put(0, &one, sizeof one);
+    EXPECT_EQ(alone.finish(), Fault::Other);
 }
 
 }  // namespace
