@@ -89,7 +89,7 @@ TEST(Batch, SwapsOnlyWhatIsEqual) {
 struct Unmapped {
     Unmapped() : ranks(2), batch(0, 2, ranks.lives()) {}
     void add(const op::Simple& what, const void* address, std::size_t process = 1) {
-        batch.unmapped(process, ::getpid(), 0, {ranks.controls().block(1), 0, ranks.lives()})
+        batch.unmapped(process, {::getpid(), 0, {ranks.controls().block(1), 0, ranks.lives()}})
             .add(what, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)));
     }
     void append(std::uint64_t& word, std::uint64_t digit) {

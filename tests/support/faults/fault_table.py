@@ -28,7 +28,7 @@ def after(file, text, statement):
 DIRECT = "local/direct.cpp"
 DIRECTLY = "change(how, at(disp) + skip,"
 CHANGE = "op/transport.h"  # change(), by which every way to memory updates elements
-APPLY = "(replaces ? how.copy : how.apply)(target, origin, count);"
+APPLY = "op::run_aligned(replaces ? how.copy : how.apply, target, origin, count, how.width);"
 
 
 def postponed(name):
