@@ -105,7 +105,16 @@ AGREED = "each creation of a window has the same outcome on all ranks; what is s
 # What ends, and whether libosc must serve all the same.
 RESOURCES = {
     "descriptors": False, "addresses": False, "locked": True, "shm_full": True, "shm_absent": True, "process_vm": True,
-    "memfd_create": False, "each_mmap": False, "each_memfd_create": False, "each_socket": False, "each_eventfd": False,
+    "memfd_create": False,
+}
+# Functions of the system of which each call fails once, where libosc calls them to make a window.
+EACH = {
+    "first": ["mmap", "mprotect", "memfd_create", "ftruncate", "fallocate", "open", "pthread_create"],
+    "later": ["mprotect", "ftruncate", "fallocate"],
+}
+EACH_OF_NETWORK = {  # before the first window
+    "net": ["socket", "bind", "eventfd", "timerfd_create"],
+    "tcp": ["socket", "bind", "eventfd", "timerfd_create", "epoll_create1"],
 }
 ROOT = ("shm_full", "shm_absent")
 
@@ -120,6 +129,18 @@ def exhausted():
                               ["exhausted", resource, who, moment, "served" if serves else "served_or_refused"],
                               # UCX, below MPICH, would stand between libosc and mmap.
                               settings=["UCX_MEM_EVENTS=no"], root=resource in ROOT)
+
+
+def each():
+    """Each call of a function fails once: at least one, else the row says nothing."""
+    for path in PATHS:
+        for moment, functions in EACH.items():
+            of_network = EACH_OF_NETWORK.get(path, []) if moment == "first" else []
+            for function in functions + of_network:
+                for who in ("one", "all"):
+                    yield Row("exhaust", path, who, moment, f"each_{function}", AGREED,
+                              ["exhausted", f"each_{function}", who, moment, "served_or_refused"],
+                              settings=["UCX_MEM_EVENTS=no"], lines=["calls that failed: [1-9]"])
 
 
 def providers():
@@ -186,7 +207,7 @@ def different():
 
 
 def table():
-    return [*steps(), *unfreed(), *protected_pages(), *exhausted(), *providers(), *namespaces(), *different()]
+    return [*steps(), *unfreed(), *protected_pages(), *exhausted(), *each(), *providers(), *namespaces(), *different()]
 
 
 def mutants():

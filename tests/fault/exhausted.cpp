@@ -14,12 +14,13 @@
 //   shm_absent       there is no /dev/shm (root; for good)
 //   process_vm       the system forbids process_vm_readv and process_vm_writev (for good)
 //   memfd_create     the system forbids it (for good)
-//   each_mmap        each call of libosc in a creation fails once, one after the other
-//   each_memfd_create, each_socket, each_eventfd
+//   each_FUNCTION    each call of the FUNCTION by libosc in a creation fails once, one after the other
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -28,9 +29,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -72,27 +75,37 @@ Function* real(const char* name) {
 
 }  // namespace
 
-extern "C" void* mmap(void* place, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-    static auto* const next = real<void*(void*, std::size_t, int, int, int, off_t)>("mmap");
-    if (!refuses("mmap", __builtin_return_address(0))) return next(place, bytes, protection, flags, fd, offset);
-    errno = ENOMEM;
-    return MAP_FAILED;
-}
-extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
-    static auto* const next = real<int(const char*, unsigned)>("memfd_create");
-    if (!refuses("memfd_create", __builtin_return_address(0))) return next(name, flags);
-    errno = EMFILE;
-    return -1;
-}
-extern "C" int socket(int domain, int type, int protocol) noexcept {
-    static auto* const next = real<int(int, int, int)>("socket");
-    if (!refuses("socket", __builtin_return_address(0))) return next(domain, type, protocol);
-    errno = EMFILE;
-    return -1;
-}
-extern "C" int eventfd(unsigned value, int flags) noexcept {
-    static auto* const next = real<int(unsigned, int)>("eventfd");
-    if (!refuses("eventfd", __builtin_return_address(0))) return next(value, flags);
+// Defines a function of the system that returns `failure` with errno where refuses() says so.
+#define FAILING(type, name, parameters, arguments, failure, error)               \
+    extern "C" type name parameters {                                            \
+        static auto* const next = real<type parameters>(#name);                  \
+        if (!refuses(#name, __builtin_return_address(0))) return next arguments; \
+        errno = error;                                                           \
+        return failure;                                                          \
+    }
+FAILING(void*, mmap, (void* place, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept,
+        (place, bytes, protection, flags, fd, offset), MAP_FAILED, ENOMEM)
+FAILING(int, mprotect, (void* place, std::size_t bytes, int protection) noexcept, (place, bytes, protection), -1,
+        ENOMEM)
+FAILING(int, memfd_create, (const char* name, unsigned flags) noexcept, (name, flags), -1, EMFILE)
+FAILING(int, ftruncate, (int fd, off_t bytes) noexcept, (fd, bytes), -1, ENOSPC)
+FAILING(int, fallocate, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes), -1, ENOSPC)
+FAILING(int, socket, (int domain, int type, int protocol) noexcept, (domain, type, protocol), -1, EMFILE)
+FAILING(int, bind, (int fd, const sockaddr* address, socklen_t bytes) noexcept, (fd, address, bytes), -1, EADDRINUSE)
+FAILING(int, eventfd, (unsigned value, int flags) noexcept, (value, flags), -1, EMFILE)
+FAILING(int, timerfd_create, (clockid_t clock, int flags) noexcept, (clock, flags), -1, EMFILE)
+FAILING(int, epoll_create1, (int flags) noexcept, (flags), -1, EMFILE)
+FAILING(int, pthread_create,
+        (pthread_t * thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) noexcept,
+        (thread, attributes, body, argument), EAGAIN, EAGAIN)
+#undef FAILING
+extern "C" int open(const char* path, int flags, ...) {
+    static auto* const next = real<int(const char*, int, ...)>("open");
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if (!refuses("open", __builtin_return_address(0))) return next(path, flags, mode);
     errno = EMFILE;
     return -1;
 }
