@@ -33,7 +33,10 @@ bool g_corrupts = false;
 void suffer() {
     g_reached = true;
     if (std::strcmp(g_fault, "stop") == 0) ::waitpid(stop_after(0), nullptr, 0);
-    if (std::strcmp(g_fault, "kill") == 0) ::kill(::getpid(), SIGKILL);
+    if (std::strcmp(g_fault, "kill") == 0) {
+        meet_survivors("reached", false);
+        ::kill(::getpid(), SIGKILL);
+    }
     if (std::strcmp(g_fault, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
     if (std::strcmp(g_fault, "hang") == 0) sleep_for(3600);
     if (std::strcmp(g_fault, "corrupt") == 0) g_corrupts = true;
@@ -288,6 +291,8 @@ int main(int argc, char** argv) {
     // Processes that end would take the job down before the victim meets its fault.
     if (g_rank != g_victim && (is(g_fault, "abort") || is(g_fault, "pause"))) sleep_for(3600);
     if (g_rank == g_victim) check(g_reached, "the fault's moment", 0, 1);
+    // No other process ends before the victim has met its fault, however late it runs.
+    if (g_rank != g_victim && is(g_fault, "kill")) await_process("reached", g_victim);
     if (is(g_fault, "stop") && good) must_work("free", [&] { return MPI_Win_free(&w.win); });
     // In PSCW a process that waits for one whose call failed learns of its end.
     leave(!is(epoch, "pscw") || good);

@@ -142,6 +142,15 @@ inline void meet_survivors(const char* point, bool wait = true) {
     }
 }
 
+/// Waits until the process has come to the point.
+inline void await_process(const char* point, int rank) {
+    const char* folder = std::getenv("FAULT_MEETING");
+    if (folder == nullptr) return sleep_for(3);
+    const std::string place = std::string(folder) + "/" + point + std::to_string(rank);
+    for (const double end = now() + 2 * kPatience; ::access(place.c_str(), F_OK) != 0 && now() < end;)
+        sleep_for(0.01);
+}
+
 /// Ends the process without MPI_Finalize, which would wait for the dead process.
 [[noreturn]] inline void leave(bool wait_for_others = true) {
     const auto served = [](const char* call) { return osc_served != nullptr ? osc_served(call) : 0; };
