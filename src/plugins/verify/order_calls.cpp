@@ -122,7 +122,7 @@ void acquire(JobFibres& job, const std::vector<std::uint32_t>& processes) {
 // Those that a receive may have got a message from; empty: any. `source` is a rank or MPI_ANY_SOURCE.
 std::vector<std::uint32_t> sources_of(int source, MPI_Comm comm) {
     if (source >= 0 && comm == MPI_COMM_WORLD) return {static_cast<std::uint32_t>(source)};
-    const std::vector<std::uint32_t> members = members_of(comm);
+    std::vector<std::uint32_t> members = members_of(comm);
     if (source < 0 || static_cast<std::size_t>(source) >= members.size()) return members;
     return {members[static_cast<std::size_t>(source)]};
 }
