@@ -9,7 +9,7 @@
 #include "op/representation.h"
 
 #ifdef __x86_64__
-#include <sys/platform/x86.h>
+#include <cpuid.h>
 #endif
 
 namespace osc::op {
@@ -59,16 +59,28 @@ Kernel look_up(const KernelTable& table, Op op, Basic basic) {
     return table.kernel[cell] != nullptr ? table.kernel[cell] : baseline_table.kernel[cell];
 }
 
+#ifdef __x86_64__
+/// Whether the processor has F16C. Not every compiler that builds this file can ask for it by name.
+bool converts_float16() {
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 /// The table for the instruction set, or nullptr when this build or this processor does not have it.
 const KernelTable* table_for(Isa isa) {
 #ifdef __x86_64__
+    __builtin_cpu_init();
     if (isa == Isa::Avx512) {
-        const bool runs = CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) && CPU_FEATURE_ACTIVE(AVX512DQ) &&
-                          CPU_FEATURE_ACTIVE(AVX512VL);
+        const bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
         return runs ? &avx512_table : nullptr;
     }
     if (isa == Isa::Avx2) {
-        return CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(F16C) ? &avx2_table : nullptr;
+        return __builtin_cpu_supports("avx2") && converts_float16() ? &avx2_table : nullptr;
     }
 #endif
     return isa == Isa::Baseline ? &baseline_table : nullptr;

@@ -21,7 +21,7 @@ ProcessView view_of(PeerArena& peer) {
     if (const std::byte* const header = peer.map(0, sizeof(ArenaHeader)); header != nullptr)
         seen = view(reinterpret_cast<const ArenaHeader*>(header)->activity);
     if (peer.adopted()) {  // a process of another PID namespace: its numbers mean nothing here
-        seen.state = peer.owner_lives() ? '?' : 'X';
+        seen.state = peer.owner_lives() ? U'?' : U'X';
         return seen;
     }
     const base::ProcessState state = base::process_state(peer.address().pid);

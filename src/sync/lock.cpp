@@ -360,7 +360,9 @@ void hand_over(LockContext& context, std::uint32_t target, bool by_holder) {
             last_granted->answer.exchange(kGranted, std::memory_order_seq_cst);
         }
     }
-    last_granted->bell.ring();  // outside the guard, which the woken process may take at once; often the only waiter
+    if (last_granted != nullptr)
+        last_granted->bell
+            .ring();  // outside the guard, which the woken process may take at once; often the only waiter
 }
 
 }  // namespace osc::sync

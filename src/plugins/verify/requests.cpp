@@ -46,8 +46,11 @@ bool take(MPI_Request request, Followed& entry) {
 // Runs a call that may complete some of `count` requests.
 template <class Below>
 int completing(const char* name, const void* returns_to, int count, MPI_Request* handles, Below&& below) {
-    std::vector<MPI_Request> before;
-    if (handles != nullptr && count > 0) before.assign(handles, handles + count);
+    if (handles == nullptr || count <= 0) {
+        const check::IgnoredScope ignored;
+        return below();
+    }
+    const std::vector<MPI_Request> before(handles, handles + count);
     const check::IgnoredScope ignored;
     const int error = below();
     for (std::size_t i = 0; i < before.size(); ++i) {

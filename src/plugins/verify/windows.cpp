@@ -40,7 +40,7 @@ int create(MPI_Win* win, const char* call, MPI_Comm comm, void* baseptr, const v
     if (error != MPI_SUCCESS) return error;
     watch(*win, call, site, comm);
     if (const Window* const window = plugin::g_libosc.find_window(*win);
-        window != nullptr && window->program_view != nullptr)
+        window != nullptr && window->program_view != nullptr && baseptr != nullptr)
         std::memcpy(baseptr, &window->program_view, sizeof window->program_view);
     return MPI_SUCCESS;
 }
