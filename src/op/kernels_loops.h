@@ -171,7 +171,7 @@ void replace_padded(void* target, const void* origin, std::size_t count) {
     }
 }
 
-void do_nothing(void*, const void*, std::size_t) {}
+[[maybe_unused]] void do_nothing(void*, const void*, std::size_t) {}
 
 template <Op TheOp, class Part>
 consteval Kernel pick_complex(std::type_identity<ComplexOf<Part>>) {
