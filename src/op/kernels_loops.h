@@ -204,6 +204,7 @@ consteval Kernel pick() {
     using R = Representation<TheBasic>;
     using T = typename R::Type;
     constexpr bool moves_only = TheOp == Op::Replace || TheOp == Op::NoOp;
+    // NOLINTNEXTLINE(bugprone-branch-clone): only what passes the first condition has a type of a size
     if constexpr (!defined_on(TheOp, R::group) || (!R::can_compute && !moves_only)) {
         return nullptr;
     } else if constexpr (TheIsa != Isa::Baseline && !is_vectorised<TheOp, R>()) {

@@ -57,7 +57,7 @@ Outcome Net::perform(Target& target, const op::Call& call, const Update& what, c
     const bool notifies = extras.notification != net::kNoNotification;
     if (const Fault fault = open(target, call, what, opened); fault != Fault::None || (opened.nothing && !notifies))
         return {.fault = fault, .path = stats::DataPath::Message};
-    net::Stream& stream = *opened.stream;  // NOLINT(clang-analyzer-core.NonNullParamChecker): open() has no fault
+    net::Stream& stream = *opened.stream;  // NOLINT(clang-analyzer-core.NullDereference): no fault, so there is one
     const bool by_provider =
         atomics_ != nullptr && atomics_->mechanism(what.basic, what.op, true) == net::Mechanism::Provider;
     if (atomics_ != nullptr && !by_provider) stream.accumulate_by_message();

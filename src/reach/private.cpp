@@ -233,7 +233,7 @@ std::unique_ptr<Transport> Private::open_detour(const cma::Place& place) {
         net::AgentTransport agent;
     };
     net::AgentRoute* route = nullptr;
-    if (connect(place.rank, place.stripes.target.mailbox, route) != Fault::None) return nullptr;
+    if (connect(place.rank, place.stripes.target.mailbox, route) != Fault::None || route == nullptr) return nullptr;
     node_.lose_pid(place.rank);
     return std::make_unique<Way>(*this, place, *route);
 }
