@@ -5,8 +5,8 @@
   analyse.py tidy PROGRAM BUILD CLANG [--record] [FILE...]   clang-tidy by the checks of .clang-tidy
 
 clang-tidy takes long. verified.txt has the hash of each file, with .clang-tidy, that clang-tidy has found clean. Without files or
-OSC_TEST_FULL=1, tidy takes the files whose hash differs, and of a header a source that includes it; it begins none after a minute, and
-names the files left with the exit status 77. --record takes files that have no hash yet too, and writes the hashes of what is clean.
+OSC_TEST_FULL=1, tidy takes the files that have no hash or another one, and of a header a source that includes it; it begins none after
+a minute, and names the files left with the exit status 77. --record takes its time, and writes the hashes of what is clean.
 """
 import concurrent.futures
 import hashlib
@@ -84,14 +84,13 @@ def tidy(program, build, clang, record, wanted):
         verified = dict(line.split() for line in read(os.path.relpath(TABLE, ROOT)).splitlines())
     everything = bool(os.environ.get("OSC_TEST_FULL"))
     sources = {path: path if path.endswith(".cpp") else source_of(path, texts) for path in texts}
-    changed = wanted or sorted(path for path in texts if sources[path] and
-                               (everything or ((record or path in verified) and verified.get(path) != hashes[path])))
-    if not changed:
-        print("no file of src has changed since clang-tidy found it clean")
+    due = wanted or sorted(path for path in texts if sources[path] and (everything or verified.get(path) != hashes[path]))
+    if not due:
+        print("clang-tidy has found all files of src clean")
         return 0
     folder, known = commands(build, clang)
-    stands_for = {}  # source: the changed files that its run analyses
-    for path in changed:
+    stands_for = {}  # source: the files that its run analyses
+    for path in due:
         if sources[path] in known:
             stands_for.setdefault(sources[path], []).append(path)
         else:
@@ -117,7 +116,7 @@ def tidy(program, build, clang, record, wanted):
     if record:
         with open(TABLE, "w", encoding="utf-8") as file:
             file.writelines(f"{path} {value}\n" for path, value in sorted(verified.items()) if path in texts)
-    print(f"{len(changed) - len(left)} of {len(changed)} changed files analysed, by {len(stands_for)} sources")
+    print(f"{len(due) - len(left)} of {len(due)} files analysed, by {len(stands_for)} sources")
     if left:
         print(f"SKIPPED: no time for {' '.join(left)}; `{re.sub('^.*/tests/', 'tests/', __file__)} tidy ... --record` analyses and notes them")
     return 1 if failed else SKIPPED if left else 0
