@@ -15,7 +15,7 @@ ranks=
 trap 'rm -rf $ranks $folder' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-if folder=$(mktemp -d /dev/shm/openmpi.XXXXXX 2>/dev/null); then
+if folder=$(mktemp -d -p /dev/shm --suffix=.openmpi 2>/dev/null); then
     options="$options --mca btl_vader_backing_directory $folder --mca btl_sm_backing_directory $folder"
 fi
 case $("$mpiexec" --version) in
