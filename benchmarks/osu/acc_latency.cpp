@@ -2,5 +2,5 @@
 #include "measures.h"
 
 int main(int argc, char** argv) {
-    return osu::latency({"osc_acc_latency", "MPI_Accumulate latency", "wsm", {}}, osu::kAccumulate, argc, argv);
+    return osu::latency({"osc_acc_latency", "MPI_Accumulate latency", "wsma", {}}, osu::kAccumulate, argc, argv);
 }

@@ -2,6 +2,6 @@
 #include "measures.h"
 
 int main(int argc, char** argv) {
-    return osu::latency({"osc_get_acc_latency", "MPI_Get_accumulate latency", "wsm", {}}, osu::kGetAccumulate, argc,
+    return osu::latency({"osc_get_acc_latency", "MPI_Get_accumulate latency", "wsma", {}}, osu::kGetAccumulate, argc,
                         argv);
 }

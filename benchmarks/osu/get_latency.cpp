@@ -2,5 +2,5 @@
 #include "measures.h"
 
 int main(int argc, char** argv) {
-    return osu::latency({"osc_get_latency", "MPI_Get latency", "wsm", {}}, osu::kGet, argc, argv);
+    return osu::latency({"osc_get_latency", "MPI_Get latency", "wsma", {}}, osu::kGet, argc, argv);
 }

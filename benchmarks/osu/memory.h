@@ -1,4 +1,4 @@
-// Plain memory at the start of a page, zeroed and so touched before anything is timed.
+// Plain memory, zeroed and so touched before anything is timed.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,25 @@ namespace osu {
 
 class Memory {
   public:
-    explicit Memory(std::size_t bytes) {
+    static constexpr std::size_t kPage = 4096;
+
+    /// `offset`: from the start of a page, less than kPage.
+    explicit Memory(std::size_t bytes, std::size_t offset = 0) : offset_(offset) {
         if (bytes == 0) return;
-        constexpr std::size_t kPage = 4096;
-        const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+        const std::size_t whole = (offset + bytes + kPage - 1) / kPage * kPage;
         at_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, whole)));
         if (at_ == nullptr) throw std::bad_alloc();
         std::memset(at_.get(), 0, whole);
     }
 
-    std::byte* at() const { return at_.get(); }
+    std::byte* at() const { return at_ != nullptr ? at_.get() + offset_ : nullptr; }
 
   private:
     struct Free {
         void operator()(std::byte* memory) const { std::free(memory); }
     };
     std::unique_ptr<std::byte, Free> at_;
+    std::size_t offset_;
 };
 
 }  // namespace osu

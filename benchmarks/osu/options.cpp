@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kEveryProgramTakes = "ixcjh";
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;
+constexpr long kLargestDistance = 4095;
 constexpr long kMostIterations = 1000000000;
 constexpr long kLargestWindow = 65536;
 constexpr long kLongestComputing = 60000;
@@ -30,6 +31,7 @@ constexpr Entry kEntries[] = {
     {'w', "win-option", "KIND", "window made by create, allocate or dynamic"},
     {'s', "sync-option", "SYNC", "lock, flush, flush_local, lock_all, pscw or fence"},
     {'m', "message-size", "[MIN:]MAX", "sizes in bytes, each twice the one before"},
+    {'a', "apart", "BYTES", "how far the origin's buffers are from the window's start, modulo a page"},
     {'W', "window-size", "N", "operations per synchronisation, fewer where they would move more than 64 MiB"},
     {'o', "operation", "OP", "put, get or acc"},
     {'t', "compute", "MS", "milliseconds for which the target computes at a time"},
@@ -103,6 +105,8 @@ bool apply(char letter, const char* value, Options& options) {
             return choose(kKinds, value, options.kind);
         case 'm':
             return sizes(value, options);
+        case 'a':
+            return number(value, 0L, kLargestDistance, options.apart);
         case 'W':
             return number(value, 1L, kLargestWindow, options.window);
         case 't': {

@@ -24,6 +24,7 @@ struct Options {
     Kind kind = Kind::put;
     std::size_t smallest = 1;
     std::size_t largest = std::size_t{1} << 22;
+    long apart = -1;  // negative: the origin's buffers start a page
     Repeats small{9000, 100};
     Repeats large{900, 10};
     long window = 64;

@@ -2,5 +2,5 @@
 #include "measures.h"
 
 int main(int argc, char** argv) {
-    return osu::latency({"osc_put_latency", "MPI_Put latency", "wsm", {}}, osu::kPut, argc, argv);
+    return osu::latency({"osc_put_latency", "MPI_Put latency", "wsma", {}}, osu::kPut, argc, argv);
 }

@@ -22,6 +22,16 @@ std::size_t most_bytes(const Options& options, long window) {
     return most;
 }
 
+// Where in a page the buffers of this rank start. A library maps the peer's memory by pages. Collective.
+std::size_t offset_of(const Run& run, const Window& window, int peer) {
+    if (run.options.apart < 0) return 0;
+    const auto mine = reinterpret_cast<std::uintptr_t>(window.mine()) % Memory::kPage;
+    std::uintptr_t other = 0;
+    MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, peer, 0, &other, sizeof other, MPI_BYTE, peer, 0, run.comm,
+                 MPI_STATUS_IGNORE);
+    return (other + static_cast<std::size_t>(run.options.apart)) % Memory::kPage;
+}
+
 }  // namespace
 
 Transfers::Transfers(const Run& run, const Operation& operation, Direction direction, long window)
@@ -36,8 +46,9 @@ Transfers::Transfers(const Run& run, const Operation& operation, Direction direc
       receives_(!lower_ || direction != Direction::one_way),
       room_(most_bytes(run.options, window)),
       target_(run.options.creation, room_ + kGuard, run.comm),
-      operand_(operation.sends() && sends_ ? room_ + kBesideOperand : 0),
-      result_(operation.fetches() && sends_ ? room_ : 0),
+      offset_(offset_of(run, target_, peer_)),
+      operand_(operation.sends() && sends_ ? room_ + kBesideOperand : 0, offset_),
+      result_(operation.fetches() && sends_ ? room_ : 0, offset_),
       expected_memory_(run.options.validate && receives_ ? room_ + kGuard : 0),
       peers_operand_(run.options.validate && receives_ ? room_ + kBesideOperand : 0),
       expected_result_(run.options.validate && sends_ ? room_ : 0),

@@ -58,6 +58,7 @@ class Transfers {
     bool receives_;
     std::size_t room_;
     Window target_;
+    std::size_t offset_;
     Memory operand_;
     Memory result_;
     // What validation expects in the target's memory (of this rank) and in the result (of this rank too), and the

@@ -146,7 +146,7 @@ inline bool quick_update(Window* window, int rank, MPI_Aint disp, MPI_Op op, con
 }
 
 // Longer rows are added by the kernels, which use the processor's widest vectors.
-inline constexpr std::size_t kInlineBytes = 128;
+inline constexpr std::size_t kInlineBytes = 64;
 
 template <class T>
 inline constexpr Basic kBasicOf = std::is_same_v<T, double> ? Basic::F64

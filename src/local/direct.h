@@ -1,6 +1,7 @@
 // The transport to memory that is mapped here: loads and stores.
 #pragma once
 
+#include "base/copy_bytes.h"
 #include "local/locked.h"
 #include "op/transport.h"
 
@@ -22,8 +23,7 @@ inline void move_bytes(void* to, const void* from, std::size_t bytes) {
             __builtin_memcpy(to, from, 8);
             return;
         default:
-            // With 0 bytes either pointer may be null, which memmove does not allow.
-            if (bytes != 0) __builtin_memmove(to, from, bytes);
+            base::copy_bytes(to, from, bytes);
     }
 }
 

@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "base/copy_bytes.h"
+
 namespace osc::op {
 
 namespace {
@@ -35,7 +37,7 @@ void copy_block(std::byte* dst, const std::byte* src, std::size_t bytes) {
     } else if (bytes == 4) {
         std::memcpy(dst, src, 4);
     } else {
-        std::memcpy(dst, src, bytes);
+        base::copy_bytes(dst, src, bytes);
     }
 }
 
@@ -61,7 +63,7 @@ void copy_strided(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* sr
     };
     if (copied(std::index_sequence<1, 2, 4, 8, 12, 16, 24, 32, 64>())) return;
     for (std::size_t i = 0; i < n; ++i, dst += dst_stride, src += src_stride)
-        std::memcpy(dst, src, bytes);
+        base::copy_bytes(dst, src, bytes);
 }
 
 // Copies the blocks of a list, `Bytes` bytes each.
@@ -168,7 +170,7 @@ void copy(const Layout& dst_layout, std::size_t dst_count, void* dst, const Layo
             continue;
         }
         if (const std::size_t both = std::min({source.bytes(), target.bytes(), left}); both >= kLongPiece) {
-            std::memcpy(at(dst, target.offset()), at(src, source.offset()), both);
+            base::copy_bytes(at(dst, target.offset()), at(src, source.offset()), both);
             source.advance(both);
             target.advance(both);
             left -= both;

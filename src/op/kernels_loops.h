@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/copy_bytes.h"
 #include "op/kernels_table.h"
 #include "op/representation.h"
 
@@ -156,6 +157,8 @@ void replace(void* target, const void* origin, std::size_t count) {
     // A call of memmove costs more than the copy of one element, and one element is the usual case.
     if (count == 1) {
         *static_cast<Loose<T>*>(target) = *static_cast<const Loose<T>*>(origin);
+    } else if (count * sizeof(T) >= base::kLongCopy) {
+        base::copy_long(target, origin, count * sizeof(T));
     } else if (count != 0) {
         std::memmove(target, origin, count * sizeof(T));
     }

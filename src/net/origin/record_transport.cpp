@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy_bytes.h"
 #include "local/direct.h"
 #include "op/call.h"
 #include "op/copy.h"
@@ -126,7 +127,7 @@ void RecordTransport::update_all(const Update& how, std::int64_t start, op::Curs
                                         shape.units(), static_cast<std::uint32_t>(n), start + shape.first()});
         if (carried == nullptr) return;
         std::byte* const data = shape.copy_to(carried);
-        if (origin != nullptr) std::memcpy(data, origin + done, n);
+        if (origin != nullptr) base::copy_bytes(data, origin + done, n);
         if (result != nullptr) returns({result + done, n, how.copy, how.width});
         done += n;
     }
@@ -147,7 +148,7 @@ void RecordTransport::update(const Update& how, std::int64_t disp, const void* o
         std::byte* const to = add({opcode, how.basic, how.op, 0, static_cast<std::uint32_t>(n), disp});
         if (to == nullptr) return;
         if (sends) {
-            std::memcpy(to, data, n);
+            base::copy_bytes(to, data, n);
             data += n;
         }
         if (how.compare != nullptr) std::memcpy(to + n, how.compare, n);
