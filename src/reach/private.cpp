@@ -23,15 +23,13 @@ bool Private::prefers_message(const Target& target, const op::Call& call) {
     const std::size_t pieces = layout.data().blocks() * call.target.count;
     const std::size_t bytes = layout.size() * call.target.count;
     if (pieces < (attended ? 1 : kManyPieces) || bytes / pieces > kLongPiece) return false;
-    const bool one = layout.data().one_piece(call.target.count);
-    if (one || call.kind != op::OpKind::Get) return attended || !one;
+    if (attended) return true;
+    if (layout.data().one_piece(call.target.count)) return false;
+    if (call.kind != op::OpKind::Get) return true;
     // A get reads the gaps.
     op::Bounds bounds;
     if (!layout.bounds(call.target.count, bounds)) return false;
     const auto span = static_cast<std::size_t>(bounds.hi - bounds.lo);
-    // A message describes a list block by block.
-    const std::size_t most_span = layout.data().runs().size() == 1 ? std::size_t{8} << 10 : cma::Cross::kMostSpan;
-    if (attended) return span > std::min(most_span, pieces * cma::Image::kLongestGap);
     constexpr std::size_t kLongSpan = std::size_t{256} << 10;
     constexpr std::size_t kSparse = 8;  // gaps per data
     return span >= kLongSpan && span / kSparse >= bytes;

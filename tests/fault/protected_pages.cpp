@@ -117,6 +117,10 @@ int main(int argc, char** argv) {
     void* const page = g_base + g_page;
     if (g_rank == kOwner) ::mprotect(page, 4096, protection == "none" ? PROT_NONE : PROT_READ);
     MPI_Barrier(MPI_COMM_WORLD);
+    // The owner may die while it still hands the others the barrier's end.
+    meet_survivors("protected", false);
+    for (int rank = 0; g_rank == 1 && rank < g_size; ++rank)
+        await_process("protected", rank);
     if (g_rank == 1 && use(protection, outcome == "works"   ? MPI_SUCCESS
                                        : outcome == "range" ? MPI_ERR_RMA_RANGE
                                                             : MPI_ERR_OTHER)) {
