@@ -152,7 +152,9 @@ struct Progress {
     /// that waits inside the host shares its core with libosc's network thread, and each message costs two context
     /// switches.
     bool (*hook)(int (*called)());
-    /// MPI_Init or MPI_Session_init has returned: hooks again what the host has forgotten at an earlier end.
+    /// MPI_Init or MPI_Session_init is about to be called: prepares a host that reads at its start what a hook needs.
+    void (*host_begins)();
+    /// It has returned: hooks again what the host has forgotten at an earlier end.
     void (*host_began)();
     /// Makes the calling thread's MPI_Finalize progress while it waits for other processes, on a host that would not.
     /// One thread calls it, before the host's MPI_Finalize.

@@ -109,6 +109,7 @@ void end_world() {
 template <class Start>
 int start_host(Start&& start) {
     const shm::HostStarts notes_threads;
+    if (base::values().host_progress_hook) abi::progress().host_begins();
     return start();
 }
 

@@ -1,20 +1,24 @@
-// MPICH's requests that it polls, and hooks in MPICH over UCX: libosc replaces entries of the host's import table.
-// Other libraries' calls do not change, and libosc exports no names for them.
+// MPICH's requests that it polls, and hooks in MPICH over UCX and in Intel MPI: libosc replaces entries of the host's
+// import table. Other libraries' calls do not change, and libosc exports no names for them.
 // Build: start
 #include "abi/mpich/progress.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
 #include "base/imports.h"
 #include "shm/activity.h"
+#include "shm/wait.h"
 
 namespace osc::abi::mpich {
 namespace {
@@ -39,6 +43,14 @@ std::atomic<UcpProgress> g_progress{nullptr};  // UCX's own
 std::atomic<int (*)()> g_called{nullptr};
 std::atomic<int> g_passing{0};  // of the next polls
 
+// Counts a poll of the host's, and has libosc's part of it done: how many of the next polls may pass without.
+int polled() {
+    std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    int (*const called)() = g_called.load(std::memory_order_relaxed);
+    return called != nullptr ? called() : 0;
+}
+
 // Called through the table's entry, which its readers load without synchronisation: stores before the entry's may
 // become visible a little later.
 unsigned count_progress(void* worker) {
@@ -51,10 +63,7 @@ unsigned count_progress(void* worker) {
         g_passing.store(passing - 1, std::memory_order_relaxed);
         return events;
     }
-    std::atomic<std::uint64_t>& polls = shm::my_activity().host_polls;
-    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (int (*const called)() = g_called.load(std::memory_order_relaxed); called != nullptr)
-        g_passing.store(called(), std::memory_order_relaxed);
+    g_passing.store(polled(), std::memory_order_relaxed);
     return events;
 }
 
@@ -62,6 +71,55 @@ unsigned count_progress(void* worker) {
 unsigned progress_of(void* worker) {
     static const auto function = reinterpret_cast<UcpProgress>(imported(kUcpProgress));
     return g_progress.load(std::memory_order_acquire) != nullptr ? count_progress(worker) : function(worker);
+}
+
+// Intel MPI polls by functions of its own. With I_MPI_THREAD_YIELD=2 each of its waits calls sched_yield after
+// I_MPI_SPIN_COUNT polls, collectives on a node after I_MPI_COLL_SHM_PROGRESS_SPIN_COUNT, and nothing else calls it
+// (2021.18). libosc sets them while the host starts, unless the user has chosen how waits yield, and takes the calls. A
+// poll takes some 200 ns, so none passes without libosc's part.
+
+constexpr const char* kYield = "I_MPI_THREAD_YIELD";
+
+std::atomic<bool> g_takes_yields{false};
+bool g_user_yields = false;
+std::vector<const char*> g_set;  // variables that stand until the host has started
+
+bool is_intel() {
+    using GetVersion = int (*)(char* text, int* length);
+    const auto get = reinterpret_cast<GetVersion>(host::host_symbol("PMPI_Get_library_version"));
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    return get != nullptr && get(text, &length) == MPI_SUCCESS && std::strstr(text, "Intel(R) MPI") != nullptr;
+}
+
+int yielded() {
+    polled();
+    return g_user_yields || shm::wait_policy().spin == 0 ? ::sched_yield() : 0;
+}
+
+void set_until_begun(const char* name, const char* value) {
+    if (::getenv(name) == nullptr && ::setenv(name, value, 0) == 0) g_set.push_back(name);
+}
+
+void host_begins() {
+    if (g_takes_yields.load(std::memory_order_relaxed) || imported("sched_yield") == nullptr || !is_intel()) return;
+    const char* const chosen = ::getenv(kYield);
+    g_user_yields = chosen != nullptr;
+    if ((g_user_yields && std::strcmp(chosen, "2") != 0) || ::getenv("I_MPI_WAIT_MODE") != nullptr ||
+        !redirect("sched_yield", reinterpret_cast<void*>(&yielded)))
+        return;
+    if (!g_user_yields) {
+        set_until_begun(kYield, "2");
+        set_until_begun("I_MPI_SPIN_COUNT", "1");
+        set_until_begun("I_MPI_COLL_SHM_PROGRESS_SPIN_COUNT", "5");
+    }
+    g_takes_yields.store(true, std::memory_order_relaxed);
+}
+
+void host_began() {
+    for (const char* const name : g_set)
+        ::unsetenv(name);
+    g_set.clear();
 }
 
 // MPI_Finalize of MPICH before 4.2 over UCX: each process closes its connections, which may need the progress of its
@@ -154,14 +212,12 @@ bool hook(int (*called)()) {
     if (called != nullptr) g_called.store(called, std::memory_order_relaxed);
     if (g_progress.load(std::memory_order_relaxed) != nullptr) return true;
     auto* const function = reinterpret_cast<UcpProgress>(imported(kUcpProgress));
-    if (function == nullptr) return false;
+    if (function == nullptr) return g_takes_yields.load(std::memory_order_relaxed);
     g_progress.store(function, std::memory_order_release);
     if (redirect(kUcpProgress, reinterpret_cast<void*>(&count_progress))) return true;
     g_progress.store(nullptr, std::memory_order_relaxed);
     return false;
 }
-
-void host_began() {}
 
 void finalize() {
     g_disconnect = reinterpret_cast<Disconnect>(imported("ucp_disconnect_nb"));
@@ -207,6 +263,7 @@ int complete_request(int (*complete)(MPI_Request), MPI_Request request) {
 
 }  // namespace
 
-const Progress kProgress = {&polls_requests, &start_request, &complete_request, &hook, &host_began, &finalize};
+const Progress kProgress = {&polls_requests, &start_request, &complete_request, &hook,
+                            &host_begins,    &host_began,    &finalize};
 
 }  // namespace osc::abi::mpich

@@ -94,6 +94,8 @@ bool is_hooked() {
     return g_hooked.load(std::memory_order_relaxed);
 }
 
+void host_begins() {}
+
 // The host forgets the function when its last session or the world ends.
 void host_began() {
     if (g_hooked.load(std::memory_order_relaxed)) add_to_host();
@@ -128,6 +130,6 @@ void finalize() {}
 
 }  // namespace
 
-const Progress kProgress = {&is_hooked, &start_request, &complete_request, &hook, &host_began, &finalize};
+const Progress kProgress = {&is_hooked, &start_request, &complete_request, &hook, &host_begins, &host_began, &finalize};
 
 }  // namespace osc::abi::openmpi
