@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/imports.h"
@@ -78,11 +79,18 @@ unsigned progress_of(void* worker) {
 // (2021.18). libosc sets them while the host starts, unless the user has chosen how waits yield, and takes the calls. A
 // poll takes some 200 ns, so none passes without libosc's part.
 
-constexpr const char* kYield = "I_MPI_THREAD_YIELD";
+struct Setting {
+    const char* name;
+    const char* value;
+    bool stands;  // until the host has started
+};
+Setting g_settings[] = {{"I_MPI_THREAD_YIELD", "2", false},
+                        {"I_MPI_SPIN_COUNT", "1", false},
+                        {"I_MPI_COLL_SHM_PROGRESS_SPIN_COUNT", "5", false}};
 
+std::mutex g_starting;  // two threads may start sessions
 std::atomic<bool> g_takes_yields{false};
 bool g_user_yields = false;
-std::vector<const char*> g_set;  // variables that stand until the host has started
 
 bool is_intel() {
     using GetVersion = int (*)(char* text, int* length);
@@ -97,29 +105,24 @@ int yielded() {
     return g_user_yields || shm::wait_policy().spin == 0 ? ::sched_yield() : 0;
 }
 
-void set_until_begun(const char* name, const char* value) {
-    if (::getenv(name) == nullptr && ::setenv(name, value, 0) == 0) g_set.push_back(name);
-}
-
 void host_begins() {
+    const std::lock_guard lock(g_starting);
     if (g_takes_yields.load(std::memory_order_relaxed) || imported("sched_yield") == nullptr || !is_intel()) return;
-    const char* const chosen = ::getenv(kYield);
+    const char* const chosen = ::getenv("I_MPI_THREAD_YIELD");
     g_user_yields = chosen != nullptr;
     if ((g_user_yields && std::strcmp(chosen, "2") != 0) || ::getenv("I_MPI_WAIT_MODE") != nullptr ||
         !redirect("sched_yield", reinterpret_cast<void*>(&yielded)))
         return;
-    if (!g_user_yields) {
-        set_until_begun(kYield, "2");
-        set_until_begun("I_MPI_SPIN_COUNT", "1");
-        set_until_begun("I_MPI_COLL_SHM_PROGRESS_SPIN_COUNT", "5");
-    }
+    if (!g_user_yields)
+        for (Setting& setting : g_settings)
+            setting.stands = ::getenv(setting.name) == nullptr && ::setenv(setting.name, setting.value, 0) == 0;
     g_takes_yields.store(true, std::memory_order_relaxed);
 }
 
 void host_began() {
-    for (const char* const name : g_set)
-        ::unsetenv(name);
-    g_set.clear();
+    const std::lock_guard lock(g_starting);
+    for (Setting& setting : g_settings)
+        if (std::exchange(setting.stands, false)) ::unsetenv(setting.name);
 }
 
 // MPI_Finalize of MPICH before 4.2 over UCX: each process closes its connections, which may need the progress of its
