@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "local/image.h"
-
 namespace osc::reach {
 
 bool Private::prefers_message(const Target& target, const op::Call& call) {
