@@ -7,7 +7,7 @@ set -eu
 build="g++ cmake make mpich libmpich-dev libfabric-dev nlohmann-json3-dev"
 test_only="libgtest-dev gfortran iproute2 python3"
 openmpi="openmpi-bin libopenmpi-dev"
-gate_only="libcoarrays-mpich-dev valgrind clang clang-format clang-tidy cppcheck g++-aarch64-linux-gnu spin python3-matplotlib python3-venv man-db $openmpi"
+gate_only="libcoarrays-mpich-dev ninja-build valgrind clang clang-format clang-tidy cppcheck g++-aarch64-linux-gnu spin python3-matplotlib python3-venv man-db $openmpi"
 # The emulator of tests/rdma, and what runs in it.
 rdma="qemu-system-x86 cpio mpich libfabric1 libfabric-bin ibverbs-providers perftest strace python3 libstdc++6 iproute2"
 rdma="$rdma kmod mount hostname mawk procps"

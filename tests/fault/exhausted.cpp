@@ -1,6 +1,6 @@
 // Windows of all kinds where a resource ends, on rank 1 or on all: campaign.py runs it.
 //
-//   fault_exhausted RESOURCE one|all first|later OUTCOME [private]
+//   fault_exhausted RESOURCE one|all first|later OUTCOME
 //
 // RESOURCE: none (something outside the program is wrong), namespace (the same, and the program ends without
 // MPI_Finalize), or what ends before the first window, or when windows of all kinds have been made and live. Each
