@@ -64,6 +64,31 @@ TEST(Cma, MovesFiveThousandPieces) {
     EXPECT_EQ(there[0], -1);
 }
 
+// Where the two places lie a little apart in their pages, the bytes may go through an array of four pages.
+TEST(Cma, MovesBytesBetweenPlacesApartInTheirPages) {
+    constexpr std::size_t kBytes = 70000, kEdge = 64;
+    std::vector<unsigned char> there(kBytes + 2 * kEdge + 4096);
+    const Child child;
+    std::vector<unsigned char> here(there.size()), back(there.size());
+    for (const std::size_t bytes :
+         {std::size_t{2047}, std::size_t{2048}, std::size_t{16384}, std::size_t{16385}, kBytes})
+        for (std::size_t apart = 0; apart <= 17; ++apart) {
+            // Addresses of equal places in their pages, and one of them `apart` bytes further.
+            const auto at = [](std::vector<unsigned char>& all, std::size_t more) {
+                return all.data() + kEdge + (4096 - number(all.data() + kEdge) % 4096) % 4096 + more;
+            };
+            std::iota(here.begin(), here.end(), static_cast<unsigned char>(bytes + apart));
+            unsigned char* const from = at(here, 0);
+            const std::uint64_t to = number(at(there, apart));
+            ASSERT_EQ(cma::transfer(Direction::Write, child.pid(), to, from, bytes), 0);
+            std::fill(back.begin(), back.end(), 0);
+            ASSERT_EQ(cma::transfer(Direction::Read, child.pid(), to, at(back, 2 * apart), bytes), 0);
+            ASSERT_TRUE(std::equal(from, from + bytes, at(back, 2 * apart))) << bytes << " " << apart;
+            EXPECT_EQ(at(back, 2 * apart)[-1], 0);
+            EXPECT_EQ(at(back, 2 * apart)[bytes], 0);
+        }
+}
+
 TEST(Cma, MixesLongAndShortPiecesInOrder) {
     std::vector<char> there(std::size_t{12} << 20, 'a');
     const Child child;
