@@ -261,10 +261,15 @@ std::vector<Stage> of_first_window(const Machine& machine, const Job& job) {
     return stages;
 }
 
+osc::net::ProcessTable::Size table_size(const Job& job, const osc::net::AddressForm& form) {
+    return {job.processes, job.nodes(), job.nodes(), form.part_bytes(first_ranks(job))};
+}
+
 }  // namespace
 
-osc::net::ProcessTable::Size table_size(const Job& job) {
-    return {job.processes, job.nodes(), job.nodes(), form_of(job).part_bytes(first_ranks(job))};
+std::size_t table_bytes(const Job& job) {
+    const osc::net::AddressForm form = form_of(job);
+    return osc::net::ProcessTable::bytes(table_size(job, form), form);
 }
 
 // As Team::write_table() does it, with the first node's part for each.
@@ -274,15 +279,13 @@ double entry_ns(const Job& job) {
     std::vector<osc::net::ProcessAddress> addresses;
     for (const std::uint32_t rank : ranks)
         addresses.push_back(address_of(job, rank));
-    const osc::net::ProcessTable::Size size = table_size(job);
-    std::vector<std::uint64_t> memory(size.bytes() / sizeof(std::uint64_t) + 1);
+    const osc::net::ProcessTable::Size size = table_size(job, form);
+    std::vector<std::uint64_t> memory(osc::net::ProcessTable::bytes(size, form) / sizeof(std::uint64_t) + 1);
     osc::net::ProcessTable table = osc::net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), size, form);
     for (std::uint32_t node = 0; node < job.nodes(); ++node)
         form.write_part(ranks, addresses, table.parts.data() + node * size.part_bytes);
     const std::vector<std::byte> parts(table.parts.begin(), table.parts.end());
-    const std::vector<std::uint32_t> local_index(job.processes);
     const auto begin = std::chrono::steady_clock::now();
-    std::ranges::copy(local_index, table.local_index.begin());
     std::ranges::copy(parts, table.parts.begin());
     for (std::uint32_t node = 0; node < job.nodes(); ++node)
         table.enter(node, 0, node);

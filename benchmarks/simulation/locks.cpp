@@ -28,18 +28,13 @@ struct AllLive final : osc::sync::Liveness {
 // The owner's node, on which it is alone, with a window of one word.
 class Owner {
   public:
-    Owner(std::uint32_t processes, osc::net::Answers& answers) : hosted(answers), tokens_(processes) {
-        place_of_.assign(processes, osc::shm::LocalRanks::kRemote);
-        place_of_[kOwner] = 0;
-        local_ranks_.local_index = place_of_;
+    Owner(std::uint32_t processes, osc::net::Answers& answers) : hosted(answers) {
         local_ranks_.rank_at = {kOwner};
         const std::size_t bytes = (osc::shm::ControlTable::bytes_for(1, processes) + 63) / 64 * 64;
         memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
         if (memory_ == nullptr) throw std::bad_alloc();
         controls_ = {memory_.get(), osc::shm::ControlTable::stride_for(processes), &local_ranks_};
         osc::shm::construct(controls_, processes);
-        for (std::uint32_t rank = 0; rank < processes; ++rank)
-            tokens_[rank] = rank;
         osc::net::ExposedWindow serving;
         serving.id = kWindow;
         serving.base = reinterpret_cast<std::byte*>(&word);
@@ -48,7 +43,6 @@ class Owner {
         serving.rank = kOwner;
         serving.processes = processes;
         serving.liveness = &lives_;
-        serving.tokens = tokens_.data();
         hosted.add(serving);
     }
 
@@ -59,8 +53,6 @@ class Owner {
     struct Free {
         void operator()(std::byte* memory) const { std::free(memory); }
     };
-    std::vector<std::uint64_t> tokens_;
-    std::vector<std::uint32_t> place_of_;
     osc::shm::LocalRanks local_ranks_;
     std::unique_ptr<std::byte, Free> memory_;
     osc::shm::ControlTable controls_;

@@ -12,7 +12,7 @@ namespace simulation {
 Memory memory(const Job& job) {
     const std::uint32_t here = std::min(job.per_node, job.processes);
     // Team: its part of the node's process table, and an entry for each process of the node.
-    const auto table = static_cast<double>(table_size(job).bytes());
+    const auto table = static_cast<double>(table_bytes(job));
     constexpr std::size_t kOfMate = sizeof(std::shared_ptr<int>) + sizeof(std::uint32_t);
     // Network: the connection, and its place in a hash table.
     constexpr std::size_t kOfPeer = sizeof(osc::net::Connection) + 4 * sizeof(void*);

@@ -58,8 +58,8 @@ struct Memory {
 };
 Memory memory(const Job& job);
 
-/// Of a node's table of processes.
-osc::net::ProcessTable::Size table_size(const Job& job);
+/// The size of a node's table of processes.
+std::size_t table_bytes(const Job& job);
 
 /// Measures what a process's entry in a node's table of processes takes, in ns.
 double entry_ns(const Job& job);

@@ -81,7 +81,7 @@ Target& Core::know(Target& entry, std::uint32_t rank) {
     entry.rank = rank;
     entry.unit = 1;
     if (is_local(rank))
-        entry.local_index = controls.local_ranks != nullptr ? controls.local_ranks->local_index[rank] : rank;
+        entry.local_index = controls.local_ranks != nullptr ? controls.local_ranks->index_of(rank) : rank;
     members.describe(entry, block);
     const reach::FastPart part = reach::fast_part(entry.way, block);
     entry.first = static_cast<std::int64_t>((part.first + entry.unit - 1) / entry.unit);

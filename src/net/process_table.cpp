@@ -72,24 +72,9 @@ ProcessAddress AddressForm::unpack(const std::byte* first, const std::byte* own)
 }
 
 // A token's bytes are the first ones of an address.
-AddressForm::Tokens::Tokens(const AddressForm& form, const std::byte* first) {
-    std::memcpy(bytes_.data(), &form.base_.token, bytes_.size());
-    for (std::uint8_t i = 0; i < form.width_; ++i) {
-        const std::uint8_t place = form.places_[i];
-        if (place >= bytes_.size()) continue;
-        if (i < form.width_in_node_)
-            own_[count_++] = {place, i};
-        else
-            bytes_[place] = first[i];
-    }
-}
-
-std::uint64_t AddressForm::Tokens::of(const std::byte* own) {
-    for (std::size_t i = 0; i < count_; ++i)
-        bytes_[own_[i].place] = own[own_[i].at];
-    std::uint64_t token = 0;
-    std::memcpy(&token, bytes_.data(), sizeof token);
-    return token;
+bool AddressForm::tokens_differ() const {
+    return std::any_of(places_.begin(), places_.begin() + width_,
+                       [](std::uint8_t place) { return place < sizeof(ProcessAddress::token); });
 }
 
 std::size_t AddressForm::part_bytes(std::span<const std::uint32_t> ranks) const {
@@ -113,24 +98,26 @@ void AddressForm::write_part(std::span<const std::uint32_t> ranks, std::span<con
     }
 }
 
-std::size_t ProcessTable::Size::bytes() const {
-    return processes * (sizeof(std::uint64_t) + 3 * sizeof(std::uint32_t)) + nodes * sizeof(std::uint32_t) +
-           parts * part_bytes;
+std::size_t ProcessTable::bytes(const Size& size, const AddressForm& form) {
+    const std::size_t tokens = form.tokens_differ() ? size.processes * sizeof(std::uint64_t) : 0;
+    return tokens + (std::size_t{size.processes} + size.nodes + size.parts) * sizeof(std::uint32_t) +
+           size.parts * size.part_bytes;
 }
 
 ProcessTable ProcessTable::at(std::byte* memory, const Size& size, const AddressForm& form) {
     ProcessTable table;
     table.form = form;
     table.size = size;
+    table.memory = memory;
+    table.tokens.common = form.base_.token;
     const auto take = [&memory]<class T>(std::span<T>& part, std::size_t count) {
         part = {reinterpret_cast<T*>(memory), count};
         memory += part.size_bytes();
     };
-    take(table.tokens, size.processes);
-    take(table.node_of, size.processes);
-    take(table.local_index, size.processes);
+    take(table.tokens.own, form.tokens_differ() ? size.processes : 0);
     take(table.places, size.processes);
     take(table.leaders, size.nodes);
+    take(table.nodes_of_parts, size.parts);
     take(table.parts, size.parts * size.part_bytes);
     return table;
 }
@@ -140,11 +127,10 @@ void ProcessTable::enter(std::uint32_t part, std::uint32_t first, std::uint32_t 
     std::uint32_t runs = 0;
     std::memcpy(&runs, begin, sizeof runs);
     const std::byte* const of_first = begin + sizeof runs + runs * sizeof(Run);
-    AddressForm::Tokens its(form, of_first);
+    nodes_of_parts[part] = node;
     const auto enter_one = [&](std::uint32_t rank, const std::byte* own) {
-        tokens[rank] = its.of(own) ^ rank;
-        node_of[rank] = node;
         places[rank] = static_cast<std::uint32_t>(own - parts.data());
+        if (!tokens.own.empty()) tokens.own[rank] = form.unpack(of_first, own).token ^ rank;
     };
     enter_one(first, of_first);
     const std::byte* own = of_first + form.width_ - form.width_in_node_;
@@ -157,20 +143,21 @@ void ProcessTable::enter(std::uint32_t part, std::uint32_t first, std::uint32_t 
 }
 
 ProcessAddress ProcessTable::address(std::uint32_t rank) const {
-    const std::byte* const part = parts.data() + places[rank] / size.part_bytes * size.part_bytes;
+    const std::byte* const part = parts.data() + part_of(rank) * size.part_bytes;
     std::uint32_t runs = 0;
     std::memcpy(&runs, part, sizeof runs);
     ProcessAddress found = form.unpack(part + sizeof runs + runs * sizeof(Run), parts.data() + places[rank]);
-    found.token = tokens[rank];
+    found.token ^= rank;
     return found;
 }
 
 // The network of a process is mostly opened for the team of all: its token tells its rank there (Team::name_).
 std::uint32_t ProcessTable::find(std::uint64_t token) const {
     const std::uint64_t likely = token ^ tokens[0];
-    if (likely < tokens.size() && tokens[likely] == token) return static_cast<std::uint32_t>(likely);
-    const auto found = std::ranges::find(tokens, token);
-    return found != tokens.end() ? static_cast<std::uint32_t>(found - tokens.begin()) : kUnknown;
+    if (likely < size.processes && tokens[static_cast<std::uint32_t>(likely)] == token)
+        return static_cast<std::uint32_t>(likely);
+    const auto found = std::ranges::find(tokens.own, token);
+    return found != tokens.own.end() ? static_cast<std::uint32_t>(found - tokens.own.begin()) : kUnknown;
 }
 
 }  // namespace osc::net

@@ -55,26 +55,20 @@ class AddressForm {
     friend struct ProcessTable;
     // `first`: the bytes of a part's first address; `own`: the first of them, of another one.
     ProcessAddress unpack(const std::byte* first, const std::byte* own) const;
-
-    // The tokens of a part's processes.
-    class Tokens {
-      public:
-        Tokens(const AddressForm& form, const std::byte* first);
-        std::uint64_t of(const std::byte* own);
-
-      private:
-        struct Byte {
-            std::uint8_t place, at;  // in the token and in what a process has of its own
-        };
-        std::array<std::byte, sizeof(ProcessAddress::token)> bytes_{};
-        std::array<Byte, sizeof(ProcessAddress::token)> own_{};
-        std::uint8_t count_ = 0;
-    };
+    // Whether the tokens without the ranks differ: processes have opened their networks for other teams.
+    bool tokens_differ() const;
 
     ProcessAddress base_;                              // rank 0's
     std::array<std::uint8_t, sizeof base_> places_{};  // of the bytes that differ, those that differ in nodes first
     std::uint8_t width_ = 0;                           // how many differ
     std::uint8_t width_in_node_ = 0;
+};
+
+/// The tokens of a team's processes, by rank.
+struct Tokens {
+    std::uint64_t common = 0;        // without the rank, by exclusive or
+    std::span<std::uint64_t> own{};  // where that differs
+    std::uint64_t operator[](std::uint32_t rank) const { return own.empty() ? common ^ rank : own[rank]; }
 };
 
 struct ProcessTable {
@@ -85,26 +79,32 @@ struct ProcessTable {
         std::uint32_t nodes = 0;
         std::uint32_t parts = 0;
         std::size_t part_bytes = 0;
-        std::size_t bytes() const;
     };
 
     AddressForm form;
     Size size;
-    std::span<std::uint64_t> tokens;       // by rank
-    std::span<std::uint32_t> node_of;      // by rank
-    std::span<std::uint32_t> local_index;  // by rank: its number on this node, or shm::LocalRanks::kRemote
-    std::span<std::uint32_t> places;       // by rank: where its address is in `parts`
-    std::span<std::uint32_t> leaders;      // by node, in the same order everywhere: its first process
+    std::byte* memory = nullptr;
+    Tokens tokens;
+    std::span<std::uint32_t> places;   // by rank: where its address is in `parts`
+    std::span<std::uint32_t> leaders;  // by node, in the same order everywhere: its first process
+    std::span<std::uint32_t> nodes_of_parts;
     std::span<std::byte> parts;
 
+    static std::size_t bytes(const Size& size, const AddressForm& form);
     /// The table that is, or is to be, at `memory`: aligned like std::uint64_t.
     static ProcessTable at(std::byte* memory, const Size& size, const AddressForm& form);
     /// Enters the processes of a part, whose first one is `first`.
     void enter(std::uint32_t part, std::uint32_t first, std::uint32_t node);
 
     ProcessAddress address(std::uint32_t rank) const;
+    std::uint32_t node_of(std::uint32_t rank) const { return nodes_of_parts[part_of(rank)]; }
     /// The rank of the process with this token, or kUnknown.
     std::uint32_t find(std::uint64_t token) const;
+
+  private:
+    std::uint32_t part_of(std::uint32_t rank) const {
+        return places[rank] / static_cast<std::uint32_t>(size.part_bytes);
+    }
 };
 
 }  // namespace osc::net

@@ -80,8 +80,8 @@ Doing by_change(const shm::ProcessView& first, const shm::ProcessView& last, boo
 
 // Another process of the node of `rank`, or `rank`.
 std::uint32_t neighbour_of(const net::Job& job, std::uint32_t rank) {
-    for (std::uint32_t other = 0; other < job.node_of.size(); ++other)
-        if (other != rank && job.node_of[other] == job.node_of[rank]) return other;
+    for (std::uint32_t other = 0; other < job.size.processes; ++other)
+        if (other != rank && job.node_of(other) == job.node_of(rank)) return other;
     return rank;
 }
 

@@ -3,6 +3,7 @@
 // atomics only, and plain data that is written before a barrier and read after it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -227,8 +228,12 @@ struct alignas(64) FenceCounts {
 /// The processes of a window that are on this node, if others are not.
 struct LocalRanks {
     static constexpr std::uint32_t kRemote = ~std::uint32_t{0};
-    std::span<const std::uint32_t> local_index;  // rank in the window's group -> index on this node, or kRemote
-    std::vector<std::uint32_t> rank_at;          // the reverse
+    std::vector<std::uint32_t> rank_at;  // rank in the window's group, by index on this node; ascending
+    /// A process's index on this node, or kRemote.
+    std::uint32_t index_of(std::uint32_t rank) const {
+        const auto found = std::ranges::lower_bound(rank_at, rank);
+        return found != rank_at.end() && *found == rank ? static_cast<std::uint32_t>(found - rank_at.begin()) : kRemote;
+    }
 };
 
 /// A window's control table as mapped in this process.
@@ -251,7 +256,7 @@ struct ControlTable {
     /// The block of a process on this node.
     ControlBlock& block(std::uint32_t rank) const {
         OSC_ASSERT(is_local(rank));
-        const std::uint32_t index = local_ranks != nullptr ? local_ranks->local_index[rank] : rank;
+        const std::uint32_t index = local_ranks != nullptr ? local_ranks->index_of(rank) : rank;
         return *reinterpret_cast<ControlBlock*>(address + sizeof(ControlTableHeader) + index * stride);
     }
     /// Only in a window that spans nodes.
@@ -260,7 +265,7 @@ struct ControlTable {
                                                local_ranks->rank_at.size() * stride);
     }
     bool is_local(std::uint32_t rank) const {
-        return local_ranks == nullptr || local_ranks->local_index[rank] != LocalRanks::kRemote;
+        return local_ranks == nullptr || local_ranks->index_of(rank) != LocalRanks::kRemote;
     }
     /// The number of the window's `processes` that are on this node.
     std::uint32_t local_count(std::uint32_t processes) const {

@@ -83,7 +83,7 @@ void Window::serve_network(bool wants_two_level) {
     if (memory) network.endpoint().expose(base, static_cast<std::size_t>(bytes), exposed_);
     net::ExposedWindow serving = exposed();
     serving.id = core.id;
-    serving.tokens = team.job()->tokens.data();
+    serving.tokens = team.job()->tokens;
     serving.exposed = exposed_;
     serving.board = &notifications.own_board();
     net_ = std::make_unique<net::RemoteWindow>(network, *team.job(), core.id, core.me, protocol(), core.incomplete);

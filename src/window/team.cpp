@@ -447,12 +447,9 @@ void Team::lay_out(Making& making) {
     if (spans_nodes_) {
         making.node = node_at(leader);
         local_ranks_ = std::make_unique<shm::LocalRanks>();
-        making.local_index.assign(size_, shm::LocalRanks::kRemote);
-        for (const Record& record : making.records) {
-            making.local_index[static_cast<std::size_t>(record.rank)] = local_size();
+        for (const Record& record : making.records)
             local_ranks_->rank_at.push_back(static_cast<std::uint32_t>(record.rank));
-        }
-        local_ranks_->local_index = making.local_index;
+        OSC_ASSERT(std::ranges::is_sorted(local_ranks_->rank_at));
     }
     processes_.reserve(making.records.size());
     for (const Record& record : making.records)

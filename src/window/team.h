@@ -178,7 +178,7 @@ class Team final : public sync::Liveness, public reach::Node {
         bool no_memory = false;         // a process has no memory for its arena
         int visibility = kNone;         // of all processes
         // Of a team that spans nodes; see net::ProcessTable.
-        std::vector<std::uint32_t> local_index{}, leaders{};
+        std::vector<std::uint32_t> leaders{};
         std::vector<std::uint32_t> node_of_group{};  // by group
         std::uint32_t node = 0;                      // index of this process's node
 
@@ -223,7 +223,7 @@ class Team final : public sync::Liveness, public reach::Node {
     int exchange_addresses(Making& making);
     int prove_waking(Making& making, bool& wakes);
     net::ProcessTable::Size table_size(const Making& making) const;
-    Fault make_table(Making& making);
+    Fault make_table(Making& making, const net::AddressForm& form);
     void write_table(const Making& making, const net::AddressForm& form);
     Fault read_table(const Making& making, const net::AddressForm& form);
     int measure_network(Making& making);
@@ -231,7 +231,7 @@ class Team final : public sync::Liveness, public reach::Node {
     void leave();
     /// A member's index on this node; shm::LocalRanks::kRemote if it is on another one.
     std::uint32_t local_index(std::uint32_t rank) const {
-        return local_ranks_ != nullptr ? local_ranks_->local_index[rank] : rank;
+        return local_ranks_ != nullptr ? local_ranks_->index_of(rank) : rank;
     }
     std::uint32_t rank_at(std::uint32_t index) const {
         return local_ranks_ != nullptr ? local_ranks_->rank_at[index] : index;

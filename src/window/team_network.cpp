@@ -121,7 +121,6 @@ int Team::exchange_network(Making& making) {
         const std::string deaf = network->endpoint().provider();
         const int next = network->endpoint().preference() + 1;
         forget_network();
-        local_ranks_->local_index = making.local_index;  // it was of the table that is gone
         static_cast<void>(renew_network());
         error = agree_on_provider(making.comm, making.atomics, next, visibility);
         last = error == MPI_SUCCESS && visibility == kNoNetwork;
@@ -218,7 +217,7 @@ int Team::exchange_addresses(Making& making) {
         return error == MPI_SUCCESS && making.visibility == kAll;
     };
     making.part_words = static_cast<std::size_t>(-least) / sizeof(std::uint64_t);
-    if (!agree(base::attempt([&] { return make_table(making); }))) return error;
+    if (!agree(base::attempt([&] { return make_table(making, form); }))) return error;
     if (making.leads_mates()) {
         form.write_part(making.mate_ranks, making.addresses, reinterpret_cast<std::byte*>(making.parts.data()));
         error = gather_parts(making);
@@ -237,14 +236,14 @@ net::ProcessTable::Size Team::table_size(const Making& making) const {
 }
 
 // What the exchange of addresses needs in this process.
-Fault Team::make_table(Making& making) {
+Fault Team::make_table(Making& making, const net::AddressForm& form) {
     if (making.leads_mates()) making.parts.resize(making.firsts.size() * making.part_words);
     if (me_ != leader()) return Fault::None;
     // A table of a provider that was given up; since then all processes have agreed on another one.
     if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
         shm::Arena::mine().release(shm::Arena::mine().at(before));
-    const shm::ArenaBlock piece =
-        shm::Arena::mine().allocate(table_size(making).bytes(), alignof(net::ProcessAddress), true);
+    const shm::ArenaBlock piece = shm::Arena::mine().allocate(net::ProcessTable::bytes(table_size(making), form),
+                                                              alignof(net::ProcessAddress), true);
     if (!piece) return Fault::NoMem;
     shared_->process_table.store(piece.offset, std::memory_order_relaxed);
     return Fault::None;
@@ -253,7 +252,6 @@ Fault Team::make_table(Making& making) {
 void Team::write_table(const Making& making, const net::AddressForm& form) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
     net::ProcessTable table = net::ProcessTable::at(shm::Arena::mine().at(offset), table_size(making), form);
-    std::ranges::copy(making.local_index, table.local_index.begin());
     std::ranges::copy(making.leaders, table.leaders.begin());
     std::ranges::copy(std::as_bytes(std::span(making.parts)), table.parts.begin());
     const std::uint32_t groups = table.size.parts;
@@ -269,12 +267,11 @@ Fault Team::read_table(const Making& making, const net::AddressForm& form) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_acquire);
     const net::ProcessTable::Size size = table_size(making);
     auto job = std::make_unique<net::Job>();
-    std::byte* const memory = map(leader(), offset, size.bytes());
+    std::byte* const memory = map(leader(), offset, net::ProcessTable::bytes(size, form));
     if (memory == nullptr) return Fault::Other;
     job_ = std::move(job);
     static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, size, form);
     job_->node = making.node;
-    local_ranks_->local_index = job_->local_index;
     net::NetworkStack::mine().connections.admit(*job_);
     return Fault::None;
 }
@@ -320,7 +317,7 @@ void Team::forget_network() {
     if (job_ == nullptr) return;
     net::NetworkStack::mine().connections.dismiss(*job_);
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
-    unmap(leader(), offset, reinterpret_cast<std::byte*>(job_->tokens.data()), job_->size.bytes());
+    unmap(leader(), offset, job_->memory, net::ProcessTable::bytes(job_->size, job_->form));
     job_.reset();
 }
 

@@ -457,10 +457,7 @@ TEST(Batch, ProcessesPlacedCyclicallyShareNoBucket) {
     constexpr std::uint32_t kFar = 16;
     Ranks ranks(kFar + 1);
     RankCore& core = ranks.core(0);
-    std::vector<std::uint32_t> index(kFar + 1, shm::LocalRanks::kRemote);
-    index[0] = 0;
-    index[kFar] = 1;
-    const shm::LocalRanks local{index, {0, kFar}};
+    const shm::LocalRanks local{{0, kFar}};
     core.controls.local_ranks = &local;
     core.epoch.access = Access::LockAll;  // lock_all() would need the other nodes
     const std::uint64_t updates = make_long(core, kFar);

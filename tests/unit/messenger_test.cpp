@@ -61,7 +61,7 @@ class TwoNetworks : public ::testing::Test {
         window.controls = &ranks_.controls();
         window.processes = 2;
         window.liveness = &ranks_.lives();
-        window.tokens = tokens_.data();
+        window.tokens.own = tokens_;
         target_.messenger.serve(window);
     }
     void TearDown() override {

@@ -48,7 +48,7 @@ TEST(ProcessTable, FindsEachProcessByItsToken) {
         EXPECT_EQ(table.find(~all[0].token), net::ProcessTable::kUnknown);
         // The last part ends where the table does.
         EXPECT_EQ(table.parts.data() + table.parts.size() - reinterpret_cast<std::byte*>(memory.data()),
-                  static_cast<std::ptrdiff_t>(table.size.bytes()));
+                  static_cast<std::ptrdiff_t>(net::ProcessTable::bytes(table.size, table.form)));
     }
 }
 
@@ -91,7 +91,7 @@ TEST(ProcessTable, PartsBringTheAddressesOfNodes) {
         EXPECT_LE(table.size.part_bytes, placement == 2 ? 128u : placement == 1 ? 80u : 72u);
         for (std::uint32_t node = 0; node < kNodes; ++node)
             for (const std::uint32_t rank : nodes[node]) {
-                EXPECT_EQ(table.node_of[rank], node);
+                EXPECT_EQ(table.node_of(rank), node);
                 EXPECT_EQ(table.find(all[rank].token), rank);
                 EXPECT_TRUE(same(table.address(rank), all[rank]));
             }

@@ -205,7 +205,7 @@ class Processes {
         exposed_window.rank = process.rank;
         exposed_window.processes = size();
         exposed_window.liveness = &process.ranks.lives();
-        exposed_window.tokens = table_.tokens.data();
+        exposed_window.tokens = table_.tokens;
         process.far = std::make_unique<net::RemoteWindow>(process.network, process.job, kId, process.rank,
                                                           setup_.protocol, process.incomplete);
         if (setup_.bytes > 0) {

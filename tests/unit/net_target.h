@@ -153,7 +153,7 @@ class Target {
         window.processes = kRanks;
         window.liveness = &ranks.lives();
         window.neighbours = &neighbours;
-        window.tokens = tokens_.data();
+        window.tokens.own = tokens_;
         window.board = &board;
         exposed = window;
         arrivals = service.add(window);

@@ -16,12 +16,8 @@ namespace osc::test {
 class SpanningCore final : public Members, public Core {
   public:
     SpanningCore(Ranks& ranks, std::uint32_t rank) : Core(rank, ranks.size(), *this), ranks_(ranks), remote_(*this) {
-        for (std::uint32_t each = 0; each + 1 < size; ++each) {
-            place_of_.push_back(each);
+        for (std::uint32_t each = 0; each + 1 < size; ++each)
             local_ranks_.rank_at.push_back(each);
-        }
-        place_of_.push_back(shm::LocalRanks::kRemote);
-        local_ranks_.local_index = place_of_;
         controls = ranks.controls();
         controls.local_ranks = &local_ranks_;
         remote_sync = &remote_;
@@ -84,7 +80,6 @@ class SpanningCore final : public Members, public Core {
     Remote remote_;
     There there_{*this};
     strategy::LockOrder order_;
-    std::vector<std::uint32_t> place_of_;
     shm::LocalRanks local_ranks_;
 };
 

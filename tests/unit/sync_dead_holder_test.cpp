@@ -123,8 +123,7 @@ TEST_F(DeadHolder, OfASharedLockIsReported) {
 // The lock's holder is on another node and lives, but the target, which would execute its release, is dead.
 TEST_F(DeadHolder, OfTheTargetThatActsForAnotherNodeIsReported) {
     Ranks ranks(3);
-    constexpr std::uint32_t kPlaceOf[] = {0, 1, 2};
-    const shm::LocalRanks places{kPlaceOf, {0, 1, 2}};
+    const shm::LocalRanks places{{0, 1, 2}};
     shm::ControlTable controls = ranks.controls();
     controls.local_ranks = &places;
     ASSERT_TRUE(sync::try_lock_shared(ranks.lock_cell(1)));  // counted in the word, but noted by no local process

@@ -38,7 +38,7 @@ inline net::ProcessTable table_of(std::span<const net::ProcessAddress> by_rank, 
     net::ProcessTable::Size size{static_cast<std::uint32_t>(addresses.size()), count, count, 0};
     for (const std::vector<std::uint32_t>& node : nodes)
         size.part_bytes = std::max(size.part_bytes, form.part_bytes(node));
-    memory.assign(size.bytes() / sizeof memory[0] + 1, 0);
+    memory.assign(net::ProcessTable::bytes(size, form) / sizeof memory[0] + 1, 0);
     net::ProcessTable table = net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), size, form);
     for (std::uint32_t node = 0; node < count; ++node) {
         std::vector<net::ProcessAddress> its;

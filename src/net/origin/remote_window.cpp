@@ -41,7 +41,7 @@ Stream* RemoteWindow::stream(std::uint32_t target) {
     if (const auto found = streams_.find(target); found != streams_.end()) return found->second.get();
     Connection* to = connect(target);
     if (to == nullptr) return nullptr;
-    const bool local = job_.node_of[target] == job_.node;
+    const bool local = job_.node_of(target) == job_.node;
     auto made = std::make_unique<Stream>(StreamRoute{network_, *to, window_, me_, target}, protocol_, incomplete_,
                                          local ? g_no_fence : fence_);
     return streams_.emplace(target, std::move(made)).first->second.get();
@@ -155,7 +155,7 @@ sync::Traffic RemoteWindow::take_traffic() {
 
 // A member of the window that has died; this process if there is none.
 std::uint32_t RemoteWindow::first_dead(sync::Liveness& liveness) const {
-    for (std::uint32_t rank = 0; rank < job_.tokens.size(); ++rank)
+    for (std::uint32_t rank = 0; rank < job_.size.processes; ++rank)
         if (rank != me_ && !liveness.alive(rank)) return rank;
     return me_;
 }
@@ -172,7 +172,7 @@ Fault RemoteWindow::barrier(sync::Liveness& liveness, sync::FenceSummary& news) 
         std::vector<Record> steps;
         const auto add = [&](const Record& record) { base::insist([&] { steps.push_back(record); }); };
         meeting.take(
-            news.closes, distance, [&](std::uint32_t process) { return job_.node_of[process]; },
+            news.closes, distance, [&](std::uint32_t process) { return job_.node_of(process); },
             [&](std::uint32_t process, std::uint32_t closes) {
                 add({Opcode::FenceCount, Basic::None, Op::None, 0, closes, process});
             });

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "net/process_table.h"
 #include "net/shape.h"
 #include "net/target/guard.h"
 #include "net/wire.h"
@@ -37,10 +38,10 @@ struct ExposedWindow {
 
     // For processes of other nodes only.
     std::uint64_t id = 0;
-    std::uint64_t unit = 1;                 // bytes
-    const std::uint64_t* tokens = nullptr;  // of all processes, by rank
-    Leases* leases = nullptr;               // dynamic windows: what other processes know of the regions
-    Caches* caches = nullptr;               // dynamic windows: what this process knows of others' regions
+    std::uint64_t unit = 1;    // bytes
+    Tokens tokens;             // of all processes
+    Leases* leases = nullptr;  // dynamic windows: what other processes know of the regions
+    Caches* caches = nullptr;  // dynamic windows: what this process knows of others' regions
     const std::atomic<sync::NotifyBoard*>* board = nullptr;  // the notification counters; null: none
     Neighbours* neighbours = nullptr;                        // null: no answers to the hang reporter
     fabric::Exposed exposed;
