@@ -154,8 +154,9 @@ struct Progress {
     bool (*hook)(int (*called)());
     /// MPI_Init or MPI_Session_init is about to be called: prepares a host that reads at its start what a hook needs.
     void (*host_begins)();
-    /// It has returned: hooks again what the host has forgotten at an earlier end.
-    void (*host_began)();
+    /// It has returned `error`: ends what host_begins() prepared, and hooks again what the host has forgotten at an
+    /// earlier end.
+    void (*host_began)(int error);
     /// Makes the calling thread's MPI_Finalize progress while it waits for other processes, on a host that would not.
     /// One thread calls it, before the host's MPI_Finalize.
     void (*hook_finalize)();

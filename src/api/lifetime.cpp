@@ -110,7 +110,9 @@ template <class Start>
 int start_host(Start&& start) {
     const shm::HostStarts notes_threads;
     if (base::values().host_progress_hook) abi::progress().host_begins();
-    return start();
+    const int error = start();
+    abi::progress().host_began(error);
+    return error;
 }
 
 int self_is_freed(MPI_Comm, int, void*, void*) {
@@ -124,7 +126,6 @@ int begin_world(int error) {
     const host::Real& mpi = host::real();
     int keyval = MPI_KEYVAL_INVALID;
     if (error != MPI_SUCCESS) return error;
-    abi::progress().host_began();
     // In the standard's ABI the first use asks the host, which the program may have answer otherwise later.
     [[maybe_unused]] const MPI_Errhandler known = MPI_ERRORS_RETURN;
     g_end_follows = mpi.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &self_is_freed, &keyval, nullptr) == MPI_SUCCESS &&
@@ -188,7 +189,6 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
         host::count_session(-1);
         return error;
     }
-    abi::progress().host_began();
     host::outlive_world();
     return MPI_SUCCESS;
 }

@@ -97,8 +97,8 @@ bool is_hooked() {
 void host_begins() {}
 
 // The host forgets the function when its last session or the world ends.
-void host_began() {
-    if (g_hooked.load(std::memory_order_relaxed)) add_to_host();
+void host_began(int error) {
+    if (error == MPI_SUCCESS && g_hooked.load(std::memory_order_relaxed)) add_to_host();
 }
 
 bool hook(int (*called)()) {
