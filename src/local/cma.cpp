@@ -85,6 +85,8 @@ Fault fault_of(int error, pid_t pid) {
     if (error == ESRCH) return base::fail(Fault::Dead, "the target process %d is gone", static_cast<int>(pid));
     if (error == EFAULT)
         return base::fail(Fault::Range, "memory of the operation is not accessible at the origin or the target");
+    if (error == ENOMEM)
+        return base::fail(Fault::NoMem, "no memory for the access to process %d", static_cast<int>(pid));
     return base::fail(Fault::Other, "access to process %d failed: %s", static_cast<int>(pid), std::strerror(error));
 }
 

@@ -2,6 +2,7 @@
 #include "local/cma_transport.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -12,7 +13,7 @@
 namespace osc::cma {
 namespace {
 
-constexpr std::size_t kRoom = std::size_t{32} << 10;  // bytes that are read with gaps at a time
+constexpr std::size_t kAtOnce = std::size_t{32} << 10;  // bytes that are read with gaps
 
 }  // namespace
 
@@ -30,11 +31,12 @@ void Gets::perform() {
 int Gets::read(std::span<Get> gets) {
     if (gets.size() == 1) return transfer(Direction::Read, pid_, gets[0].address, gets[0].to, gets[0].bytes);
     if (!std::ranges::is_sorted(gets, {}, &Get::address)) std::ranges::sort(gets, {}, &Get::address);
-    alignas(64) std::byte room[kRoom];
+    const std::span<std::byte> room = Image::room();
+    if (room.empty()) return ENOMEM;
     const auto near = [](std::uint64_t end, const Get& next) { return next.address <= end + Image::kLongestGap; };
     std::uint64_t last = 0;  // end of the get before
     for (auto next = gets.begin(); next != gets.end();) {
-        Image image(pid_, room);
+        Image image(pid_, room.first(kAtOnce));
         const auto first = next;
         for (; next != gets.end(); last = next++->end()) {
             const bool alone = !near(last, *next) && (next + 1 == gets.end() || !near(next->end(), next[1]));
@@ -73,11 +75,12 @@ void Cross::move_all(const op::Call& call, std::int64_t start) {
     const std::size_t pieces = shape.blocks() * there.count - joined;
     if (pieces < 2 || !there.layout->bounds(there.count, bounds)) return false;
     const auto bytes = static_cast<std::size_t>(bounds.hi - bounds.lo);
-    if (bytes > std::min(kMostSpan, pieces * Image::kLongestGap)) return false;
-    alignas(64) std::byte room[kMostSpan];
+    const std::span<std::byte> room = Image::room();
+    if (bytes > std::min(room.size(), pieces * Image::kLongestGap)) return false;
     const std::uint64_t address = base_ + static_cast<std::uint64_t>(start + bounds.lo);
-    if (transfer(Direction::Read, pid_, address, room, bytes) != 0) return false;
-    op::copy(*call.origin.layout, call.origin.count, call.origin.base, *there.layout, there.count, room - bounds.lo);
+    if (transfer(Direction::Read, pid_, address, room.data(), bytes) != 0) return false;
+    op::copy(*call.origin.layout, call.origin.count, call.origin.base, *there.layout, there.count,
+             room.data() - bounds.lo);
     return true;
 }
 

@@ -55,8 +55,6 @@ class Gets {
 
 class Cross final : public Transport {
   public:
-    static constexpr std::size_t kMostSpan = std::size_t{64} << 10;  // bytes of a get that are read with its gaps
-
     explicit Cross(const Place& place)
         : pid_(place.pid),
           base_(place.base),

@@ -17,6 +17,10 @@ class Image {
     /// than a piece in any call, and is read. It lies in pages that have data, so it has no hole.
     static constexpr std::uint64_t kLongestGap = 2048;
 
+    static constexpr std::size_t kRoom = std::size_t{64} << 10;
+    /// kRoom bytes of the calling thread's, for one use at a time; none if it has no memory for them.
+    static std::span<std::byte> room();
+
     /// Of memory of process `pid`, in `room`.
     Image(pid_t pid, std::span<std::byte> room) : room_(room), reads_(Direction::Read, pid) {}
 

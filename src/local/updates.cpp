@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -134,8 +135,12 @@ std::size_t Updates::run(Portion* portions, std::span<const std::uint16_t> order
         pass(portions, order);
         return order.size();
     }
-    alignas(64) std::byte room[kRoom];
-    Image image(pid_, room);
+    const std::span<std::byte> room = Image::room();
+    if (room.empty()) {
+        fault_ = fault_of(ENOMEM, pid_);
+        return order.size();
+    }
+    Image image(pid_, room.first(kRoom));
     order = order.first(std::min(order.size(), kTogether));
     std::size_t taken = 0;
     int error = 0;

@@ -1,6 +1,7 @@
 // Datatypes at the edges of what a window, a buffer or a number can have: holes in the target's memory, blocks and
-// counts of nothing, absolute addresses, gigabytes between pieces, buffers used again, and threads with types of their
-// own.
+// counts of nothing, absolute addresses, gigabytes between pieces, buffers used again, threads with types of their own,
+// and a small stack.
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -402,3 +403,41 @@ CASE_BY_KIND(threads_with_types_of_their_own) {
     MPI_Win_unlock_all(win);
     MPI_Barrier(MPI_COMM_WORLD);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// A stack of 64 KiB.
+CASE_BY_KIND(a_thread_with_a_small_stack) {
+    constexpr int kLongs = 8;
+    Window win(kind, 64 * sizeof(long));
+    win.base<long>()[0] = 7;
+    win.base<long>()[9] = 8;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto use = [](void* argument) -> void* {
+        Window& window = *static_cast<Window*>(argument);
+        const auto at = [&](std::size_t word) { return window.at(right(), word * sizeof(long)); };
+        Type apart = strided(2, 9 * sizeof(long), MPI_LONG);
+        const long ones[kLongs] = {1, 1, 1, 1, 1, 1, 1, 1};
+        long got[2] = {};
+        MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, window);
+        CHECK_OK(MPI_Get(got, 2, MPI_LONG, right(), at(0), 1, apart, window));
+        CHECK_OK(MPI_Put(ones, kLongs, MPI_LONG, right(), at(16), kLongs, MPI_LONG, window));
+        CHECK_OK(MPI_Accumulate(ones, kLongs, MPI_LONG, right(), at(32), kLongs, MPI_LONG, MPI_SUM, window));
+        CHECK_OK(MPI_Accumulate(ones, 2, MPI_LONG, right(), at(40), 1, apart, MPI_SUM, window));
+        CHECK_OK(MPI_Win_unlock(right(), window));
+        MPI_Type_free(&apart);
+        CHECK(got[0] == 7 && got[1] == 8);
+        return nullptr;
+    };
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, std::size_t{64} << 10);
+    pthread_t thread{};
+    CHECK_EQ(pthread_create(&thread, &small, use, &win), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&small);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (const std::size_t word : {16, 23, 32, 39, 40, 49})
+        CHECK_EQ(win.base<long>()[word], 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+#endif
