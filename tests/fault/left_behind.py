@@ -25,10 +25,16 @@ def _processes():
 
 
 def _links(process):
+    links = []
     try:
-        return [os.readlink(link) for link in (process / "fd").iterdir()]
+        for link in (process / "fd").iterdir():
+            try:
+                links.append(os.readlink(link))
+            except OSError:
+                pass  # closed meanwhile
     except OSError:
-        return []  # another's, or gone
+        pass  # another's, or gone
+    return links
 
 
 def _is_used(path):

@@ -39,7 +39,7 @@ ROWS = [
     ("post", "XAR A.*", "sync/pscw.h", "fetch_or(bit, std::memory_order_seq_cst)", "fetch_or(bit, std::memory_order_acquire)"),
     ("complete", "XAR A.*", "sync/pscw.h", "completes.fetch_add(1, std::memory_order_seq_cst)",
      "completes.fetch_add(1, std::memory_order_acquire)"),
-    ("completes", "A XAR", "sync/pscw.h", "completes.load(std::memory_order_seq_cst)",
+    ("completes", "A XAR.*", "sync/pscw.h", "completes.load(std::memory_order_seq_cst)",
      "completes.load(std::memory_order_relaxed)"),
     ("notify", "XAR A.*", "sync/notify.h", "fetch_add(1, std::memory_order_seq_cst)", "fetch_add(1, std::memory_order_acquire)"),
     ("notified", "A", "sync/notify.h", "counter(i).load(std::memory_order_seq_cst)", "counter(i).load(std::memory_order_relaxed)"),
