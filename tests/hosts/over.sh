@@ -125,7 +125,8 @@ impi | impi-abi)
     launcher env I_MPI_ROOT="$environment" I_MPI_SPAWN=1 PATH="$environment/bin:$PATH" "$environment/bin/mpiexec"
     # It does not start where memory or addresses are short.
     without="$own_libfabric|fault[.]addresses"
-    if [ "$host" = impi ]; then wrap mpi && without="$without|reductions|limits|sessions[.](world|nodes|checked)"; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
+    # Its start fills the memory of OSC_SHARE_HEAP in shared_heap.
+    if [ "$host" = impi ]; then wrap mpi && without="$without|reductions|limits|shared_heap|sessions[.](world|nodes|checked)"; else wrap mpi_abi && without="$without|$passed_on|$of_intel"; fi
     ;;
 *)
     echo "hosts: no host '$host'" >&2
