@@ -9,6 +9,7 @@
 
 #include "../mpi/harness.h"
 #include "../mpi/windows.h"
+#include "debug_setting.h"
 
 OSCT_PROGRAM(MPI_THREAD_SINGLE, "MPI_Win_allocate", "MPI_Win_allocate_shared", "MPI_Win_create",
              "MPI_Win_create_dynamic", "MPI_Win_attach", "MPI_Win_detach", "MPI_Win_free", "MPI_Win_fence",
@@ -290,6 +291,36 @@ CASE(queries) {
                 MPI_Comm_free(&node);
             });
     }
+}
+
+// An accumulate that no thread of the target takes (OSC_DEBUG=attend=0), the first of this thread on private memory.
+CASE(private_memory) {
+    SKIP_IF(osct::debug_setting("attend") != "0");
+    long memory[8] = {};
+    const long ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    MPI_Win win = MPI_WIN_NULL;
+    long* base = nullptr;
+    CHECK_OK(create(kCreate, MPI_COMM_WORLD, memory, &base, &win));
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    CHECK_OK(MPI_Win_lock_all(0, win));
+    long performed = 0, refused = 0, of_left = 0;
+    for (int failing = 0; failing < size(); ++failing)
+        refuse_each(
+            failing,
+            [&] {
+                if (rank() != failing) return MPI_SUCCESS;
+                return MPI_Accumulate(ones, 8, MPI_LONG, right(), 0, 8, MPI_LONG, MPI_SUM, win);
+            },
+            [&](int error) {
+                if (rank() == failing) ++(error == MPI_SUCCESS ? performed : refused);
+            });
+    CHECK_OK(MPI_Win_unlock_all(win));
+    MPI_Sendrecv(&performed, 1, MPI_LONG, right(), 0, &of_left, 1, MPI_LONG, left(), 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    CHECK(refused > 0);
+    CHECK_EQ(memory[7], of_left);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_OK(MPI_Win_free(&win));
 }
 
 CASE(the_memory_of_a_window) {

@@ -117,7 +117,7 @@ int yielded() {
 
 void host_begins() {
     const std::lock_guard lock(g_starting);
-    if (g_takes_yields.load(std::memory_order_relaxed) || imported("sched_yield") == nullptr || !is_intel()) return;
+    if (imported("sched_yield") == nullptr || !is_intel()) return;
     const char* const chosen = ::getenv("I_MPI_THREAD_YIELD");
     g_passes_on = chosen != nullptr || has_more_ranks_than_cores();
     if ((chosen != nullptr && std::strcmp(chosen, "2") != 0) || ::getenv("I_MPI_WAIT_MODE") != nullptr ||
