@@ -33,6 +33,7 @@ class Owner {
         const std::size_t bytes = (osc::shm::ControlTable::bytes_for(1, processes) + 63) / 64 * 64;
         memory_.reset(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
         if (memory_ == nullptr) throw std::bad_alloc();
+        std::memset(memory_.get(), 0, bytes);
         controls_ = {memory_.get(), osc::shm::ControlTable::stride_for(processes), &local_ranks_};
         osc::shm::construct(controls_, processes);
         osc::net::ExposedWindow serving;

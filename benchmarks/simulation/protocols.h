@@ -51,7 +51,7 @@ Outcome contended_lock(const Machine& machine, const Job& job);
 
 /// Bytes that libosc keeps for a process, by the sizes of its own structures.
 struct Memory {
-    double window = 0;        // for each window
+    double window = 0;        // for each window, when it is made
     double target = 0;        // for each target on another node that the process has used in it
     double peer = 0;          // for each process on another node that it has exchanged messages with
     double communicator = 0;  // once, with its part of what the node holds once; without what the provider keeps

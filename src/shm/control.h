@@ -276,8 +276,9 @@ struct ControlTable {
     }
 };
 
-/// Constructs the header and the blocks of all processes of this node in place. The node's first process calls it
-/// before any other process knows the address.
+/// Constructs the header and the blocks of all processes of this node in place, in memory that reads as zero. What
+/// follows for each rank of the group is not touched: in a large window a page gets memory when one of its ranks is
+/// used. The node's first process calls it before any other process knows the address.
 void construct(const ControlTable& controls, std::uint32_t processes);
 
 }  // namespace osc::shm
