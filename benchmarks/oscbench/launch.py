@@ -26,9 +26,10 @@ signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 class Tools:
     """Where the programs, launchers and the library are. In a build tree it first builds `target`, which is up to date
-    in a moment. libosc runs over MPICH, or over Open MPI if `over_openmpi`."""
+    in a moment. libosc runs over MPICH, over Open MPI if `over_openmpi`, or over the host of `mpiexec`, a launcher that
+    understands MPICH's options."""
 
-    def __init__(self, build, libosc, target="benchmarks", over_openmpi=False):
+    def __init__(self, build, libosc, target="benchmarks", over_openmpi=False, mpiexec=None):
         if os.path.exists(os.path.join(build, "CMakeCache.txt")):
             done = subprocess.run(["cmake", "--build", build, "--target", target, "-j", str(os.cpu_count())],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -38,7 +39,7 @@ class Tools:
         self.libosc = os.path.abspath(libosc or os.path.join(build, "src", "libosc.so"))
         # Makes the host's MPI_Finalize end between hosts (tests/multihost); programs without MPI do not need it.
         self.finalize = os.path.join(build, "tests", "multihost", "libmultihost_finalize.so")
-        self.mpich = shutil.which("mpiexec.mpich") or shutil.which("mpiexec")
+        self.mpich = mpiexec or shutil.which("mpiexec.mpich") or shutil.which("mpiexec")
         self.openmpi = shutil.which("mpiexec.openmpi")
         self.of_openmpi = (OPENMPI, LIBOSC) if over_openmpi else (OPENMPI,)
 

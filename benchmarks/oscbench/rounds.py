@@ -25,9 +25,13 @@ class Figures:
         return self.ns.get((implementation, measure), {})
 
 
-def commands(tools, launch, wanted, implementations, brief):
+BIND = ["sh", "-c", 'exec taskset -c "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" "$@"', "sh"]
+
+
+def commands(tools, launch, wanted, implementations, args):
     """The starts that one group of measures needs: (implementation, command, name -> key)."""
-    flags = ["--short"] if brief else []
+    flags = ["--short"] if args.short else []
+    bind = BIND if args.bind else []
     names = [m for m in launch.measures if launch.key(m) in wanted]
     if not names:
         return []
@@ -38,7 +42,7 @@ def commands(tools, launch, wanted, implementations, brief):
         command = tools.mpiexec(implementation)
         if implementation == OPENMPI and launch.oscsm:
             command = command + ["--mca", "osc", "sm"]
-        command = command + ["-n", str(launch.ranks), tools.program("node_bench", implementation)] + flags + names
+        command = command + ["-n", str(launch.ranks)] + bind + [tools.program("node_bench", implementation)] + flags + names
         found.append((implementation, command, launch.key))
     return found
 
@@ -57,14 +61,14 @@ def reference_commands(tools, wanted, implementations, brief):
             for way in (SHM, CMA) if way in implementations and names]
 
 
-def measure(tools, wanted, implementations, rounds, brief, tell):
-    """Runs the rounds and returns their Figures. `tell` shows progress."""
+def measure(tools, wanted, implementations, args, tell):
+    """Runs the rounds of the command line's `args` and returns their Figures. `tell` shows progress."""
     figures = Figures()
-    groups = [commands(tools, launch, wanted, implementations, brief) for launch in bars.launches()]
-    groups.append(reference_commands(tools, wanted, implementations, brief))
+    groups = [commands(tools, launch, wanted, implementations, args) for launch in bars.launches()]
+    groups.append(reference_commands(tools, wanted, implementations, args.short))
     groups = [group for group in groups if group]
-    for number in range(rounds):
-        tell("round %d of %d" % (number + 1, rounds))
+    for number in range(args.rounds):
+        tell("round %d of %d" % (number + 1, args.rounds))
         for group in groups:
             turn = number % len(group)
             for implementation, command, key in group[turn:] + group[:turn]:

