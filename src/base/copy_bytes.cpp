@@ -3,6 +3,10 @@
 // behind the source modulo a page, and up to 6 times as long to some 500 bytes: the processor compares the low twelve
 // bits of a load's address with those of stores that are under way, and takes the load for one of their data. From the
 // last byte to the first, loads run away from the stores before them.
+//
+// A store fetches the line from the caches of the core that has read it last. Where the cores of an AMD processor share
+// no cache, a message of 32 KiB that one writes and the other reads in turn takes 17 us so, and 5 us by stores past the
+// caches.
 #include "base/copy_bytes.h"
 
 #include <cstdint>
@@ -45,6 +49,16 @@ using Vector = __m256i_u;
         store(to + i * sizeof(Vector), first[i]);
 }
 
+// Of whole vectors; returns the bytes copied.
+std::size_t copy_past_caches(std::byte* to, const std::byte* from, std::size_t bytes) {
+    std::size_t done = 0;
+    for (; done + sizeof(__m128i) <= bytes; done += sizeof(__m128i))
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + done),
+                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + done)));
+    _mm_sfence();
+    return done;
+}
+
 // Whether the loop takes no longer than memcpy, and perhaps much less.
 bool better_backwards(std::size_t distance, std::size_t bytes) {
     constexpr std::size_t kShort = std::size_t{64} << 10;
@@ -65,6 +79,15 @@ void copy_long(void* to, const void* from, std::size_t bytes) noexcept {
         return copy_backwards(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
 #endif
     std::memmove(to, from, bytes);
+}
+
+void copy_to_reader(void* to, const void* from, std::size_t bytes) noexcept {
+    std::size_t done = 0;
+#ifdef __x86_64__
+    if (reinterpret_cast<std::uintptr_t>(to) % sizeof(__m128i) == 0 && __builtin_cpu_is("amd"))
+        done = copy_past_caches(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+#endif
+    copy_bytes(static_cast<std::byte*>(to) + done, static_cast<const std::byte*>(from) + done, bytes - done);
 }
 
 }  // namespace osc::base

@@ -19,4 +19,8 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
         std::memmove(to, from, bytes);
 }
 
+/// Copies many bytes to a place that a thread on another core reads next, as soon as it has seen what this one stores
+/// afterwards, and that this one does not read. The places do not overlap.
+void copy_to_reader(void* to, const void* from, std::size_t bytes) noexcept;
+
 }  // namespace osc::base

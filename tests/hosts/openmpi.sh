@@ -2,9 +2,10 @@
 # The launcher of Open MPI by the command line of MPICH's that the tests use:
 #   sh tests/hosts/openmpi.sh MPIEXEC [HOSTS] -n N [-genv NAME VALUE]... [-bind-to user:CORE,...] PROGRAM [ARGUMENT...]
 # HOSTS: -launcher ssh -launcher-exec COMMAND -iface INTERFACE -hosts NAME,..., and -ppn N (tests/multihost/hosts.sh)
-# Open MPI 4.1.4 itself crashes in MPI_Compare_and_swap with its component osc/rdma, where libosc does not serve. Of 5 and 6,
-# osc/ucx prints a line at each creation of a window, or opens pipes. 6.0.0rc2 sleeps a second at each start of MPI while it
-# closes btl/ofi; its UCX crashes in later sessions, where libraries get the addresses of closed ones: it watches no memory.
+# OMPI_MCA_osc chooses the component that the host's own windows use. Without it: Open MPI 4.1.4 crashes in
+# MPI_Compare_and_swap with osc/rdma, where libosc does not serve. Of 5 and 6, osc/ucx prints a line at each creation of a
+# window, or opens pipes. 6.0.0rc2 sleeps a second at each start of MPI while it closes btl/ofi; its UCX crashes in later
+# sessions, where libraries get the addresses of closed ones: it watches no memory.
 # A job that ends without MPI_Finalize leaves its shared segments, so each job has them in a folder of its own.
 set -eu
 mpiexec=$1
@@ -19,9 +20,9 @@ if folder=$(mktemp -d -p /dev/shm --suffix=.openmpi 2>/dev/null); then
     options="$options --mca btl_vader_backing_directory $folder --mca btl_sm_backing_directory $folder"
 fi
 case $("$mpiexec" --version) in
-*") "[1-4].*) old=1 options="$options --mca osc ^rdma" ;;
-*") 6."*) old= options="$options --mca osc ^ucx --mca btl ^ofi" && export UCX_MEM_EVENTS=no ;;
-*) old= options="$options --mca osc ^ucx" ;;
+*") "[1-4].*) old=1 options="$options --mca osc ${OMPI_MCA_osc:-^rdma}" ;;
+*") 6."*) old= options="$options --mca osc ${OMPI_MCA_osc:-^ucx} --mca btl ^ofi" && export UCX_MEM_EVENTS=no ;;
+*) old= options="$options --mca osc ${OMPI_MCA_osc:-^ucx}" ;;
 esac
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 while :; do

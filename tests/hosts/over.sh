@@ -195,7 +195,9 @@ case ${1:-} in
     cases=$folder/$host-cases
     mkdir -p "$cases/benchmarks"
     # The launcher with its own choice of components.
-    case $host in openmpi*)
+    case $1,$host in
+    --measure,openmpi*) export OMPI_MCA_osc=^ucx ;;
+    *,openmpi*)
         launch=$cases/mpiexec
         launcher env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$mpiexec" --oversubscribe
         ;;

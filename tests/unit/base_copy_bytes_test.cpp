@@ -1,4 +1,5 @@
-// copy_bytes() gives each byte, changes none beside them, and allows places that overlap.
+// copy_bytes() and copy_to_reader() give each byte and change none beside them; copy_bytes() allows places that
+// overlap.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,6 +46,22 @@ TEST(CopyBytes, CopiesWithinItself) {
                                            std::size_t{129}, bytes - 1, bytes, bytes + 1}) {
             expect_copied(memory, distance, 0, bytes);
             expect_copied(memory, 0, distance, bytes);
+        }
+    }
+}
+
+TEST(CopyBytes, CopiesToAReaderFromEachPlace) {
+    for (const std::size_t bytes : {16384, 16385, 16399, 32767, 32768}) {
+        const std::vector<std::uint8_t> from = random_bytes(bytes + 64);
+        for (const std::size_t skip : {0, 1, 8, 16, 33}) {
+            std::vector<std::uint8_t> to(bytes + 3 * 64, 7);
+            const std::size_t at = 64 - reinterpret_cast<std::uintptr_t>(to.data()) % 64 + skip;
+            osc::base::copy_to_reader(to.data() + at, from.data() + skip, bytes);
+            const auto first = to.begin() + static_cast<std::ptrdiff_t>(at);
+            const auto last = first + static_cast<std::ptrdiff_t>(bytes);
+            EXPECT_TRUE(std::equal(first, last, from.begin() + static_cast<std::ptrdiff_t>(skip)));
+            EXPECT_TRUE(std::all_of(to.begin(), first, [](auto byte) { return byte == 7; }));
+            EXPECT_TRUE(std::all_of(last, to.end(), [](auto byte) { return byte == 7; }));
         }
     }
 }

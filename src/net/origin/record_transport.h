@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "net/shape.h"
@@ -37,9 +38,11 @@ class RecordTransport : public Transport {
 
   protected:
     /// A record has at most `most` bytes of data, or at most `most_both` in each direction if it also returns data.
-    /// `base`: the address of displacement 0 as far as it is no multiple of 16.
-    RecordTransport(std::size_t most, std::size_t most_both, std::uint64_t base)
-        : most_(most), most_both_(most_both), base_(base) {}
+    /// `base`: the address of displacement 0 as far as it is no multiple of 16. `to_reader`: so
+    /// many bytes of data go to another core's reading (base::copy_to_reader).
+    RecordTransport(std::size_t most, std::size_t most_both, std::uint64_t base,
+                    std::size_t to_reader = std::numeric_limits<std::size_t>::max())
+        : most_(most), most_both_(most_both), base_(base), to_reader_(to_reader) {}
 
     /// Copies the record into a message that has room for it; returns where its data goes, null if the operation has
     /// failed. Behind a record that returns data come so many calls of returns(), which need no memory.
@@ -56,9 +59,11 @@ class RecordTransport : public Transport {
     // A description of the target's next pieces, of which `left` bytes are wanted.
     ShapeWriter describe(op::Cursor& target, std::size_t left, std::size_t most, std::size_t unit) const;
     std::size_t cut(std::int64_t disp, std::size_t bytes) const;
+    void write(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
     const std::size_t most_both_;
     const std::uint64_t base_;
+    const std::size_t to_reader_;
 };
 
 }  // namespace osc::net
