@@ -235,18 +235,14 @@ std::unique_ptr<Transport> Private::open_detour(const cma::Place& place) {
 }
 
 Fault Private::connect(std::uint32_t rank, std::uint64_t mailbox, net::AgentRoute*& route) {
-    // Memory of a process that has died cannot be mapped: report the death then.
-    const auto death_or = [&](Fault fault) {
-        if (fault == Fault::None || origin_.liveness.alive(rank)) return fault;
-        return base::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
-    };
-    if (mailbox == 0)
-        return death_or(
-            base::fail(Fault::Other,
-                       "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no agent "
-                       "was started for the window",
-                       rank));
-    return death_or(net::Outbox::mine().connect(node_.arena(rank), mailbox, route));
+    const Fault fault =
+        mailbox != 0
+            ? net::Outbox::mine().connect(node_.arena(rank), mailbox, route)
+            : base::fail(Fault::Other,
+                         "the memory of rank %u is not mapped here, process_vm_readv does not reach it, and no "
+                         "agent was started for the window",
+                         rank);
+    return fault == Fault::None ? fault : not_mapped(origin_.liveness, rank, fault);
 }
 
 }  // namespace osc::reach

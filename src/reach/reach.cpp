@@ -2,7 +2,9 @@
 // Build: -O3
 #include "reach/reach.h"
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
 namespace osc::reach {
 
@@ -50,6 +52,14 @@ Fault find_start(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, con
     return base::fail(Fault::Range, "bytes [%lld, %lld) of rank %u, whose window has %llu bytes",
                       static_cast<long long>(touched.lo), static_cast<long long>(touched.hi), rank,
                       static_cast<unsigned long long>(size));
+}
+
+Fault not_mapped(sync::Liveness& liveness, std::uint32_t rank, Fault fault) {
+    for (int waited = 0; waited < 100; ++waited) {
+        if (!liveness.alive(rank)) return base::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return fault;
 }
 
 Fault find_address(const op::Call& call, std::int64_t& start, bool& nothing) {

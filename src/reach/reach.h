@@ -113,6 +113,10 @@ class LocalReach : public Reach {
     bool update(Target& target, const op::Simple& what, std::byte* here, std::uint64_t offset) const;
 };
 
+/// The fault of an operation on memory of `rank` that cannot be mapped: Fault::Dead if `rank` has died, else `fault`.
+/// While a process ends, the system takes its memory and descriptors first. So it waits 100 ms for the death.
+Fault not_mapped(sync::Liveness& liveness, std::uint32_t rank, Fault fault);
+
 /// Computes the first byte of a call on `size` bytes with displacement unit `unit`, and whether it touches none;
 /// Fault::Range if it touches a byte outside.
 Fault find_start(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, const op::Call& call, std::int64_t& start,

@@ -159,12 +159,12 @@ Outcome Regions::execute(Target& target, const op::Call& call, const Update& wha
     auto attached = target.regions->current(
         target.control(), [&](std::uint64_t offset, std::uint64_t count) { return read(rank, offset, count); },
         [&] { return !origin_.liveness.alive(rank); });
-    const int error = errno;
-    if (attached == nullptr && !origin_.liveness.alive(rank))
-        return {.fault = base::fail(Fault::Dead, "rank %u died, and its memory with it", rank)};
-    if (attached == nullptr)
-        return {.fault = base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s",
-                                    rank, std::strerror(error))};
+    if (attached == nullptr) {
+        const Fault fault =
+            base::fail(Fault::NoMem, "cannot map the table of the regions that rank %u has attached: %s", rank,
+                       std::strerror(errno));
+        return {.fault = not_mapped(origin_.liveness, rank, fault)};
+    }
     // Pieces of one region of private memory are not looked up one by one.
     const bool whole = rank != origin_.me && !call.target.layout->data().one_piece(call.target.count) &&
                        is_unshared(*attached, call, start);

@@ -98,9 +98,11 @@ Fault Notifications::count(Window& window, std::uint32_t rank, std::uint32_t& co
             return Fault::None;
         board = map(window, rank);
         if (board == nullptr && rank == window.core.me) return Fault::None;
-        if (board == nullptr)
-            return fail(Fault::NoMem, "cannot map the notification counters of rank %u: %s", rank,
-                        std::strerror(errno));
+        if (board == nullptr) {
+            const Fault fault =
+                fail(Fault::NoMem, "cannot map the notification counters of rank %u: %s", rank, std::strerror(errno));
+            return reach::not_mapped(window.core.members, rank, fault);
+        }
         target.board.store(board, std::memory_order_release);
     }
     count = board->count.load(std::memory_order_acquire);

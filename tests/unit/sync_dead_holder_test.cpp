@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "reach/reach.h"
 #include "sync/lock.h"
 #include "sync/stripe.h"
 #include "thread_ranks.h"
@@ -34,6 +35,20 @@ TEST_F(DeadHolder, OfAnExclusiveLockIsReportedToAllWaiters) {
     EXPECT_EQ(late.dead_rank, 2u);
     EXPECT_FALSE(sync::try_lock_shared(ranks.lock_cell(1)));
     EXPECT_FALSE(sync::try_lock_exclusive(ranks.lock_cell(1), 0));
+}
+
+// The memory of a process that ends cannot be mapped while the system still says that it lives.
+TEST(DeadTarget, IsReportedOnceTheSystemSaysSo) {
+    struct Ending final : sync::Liveness {
+        explicit Ending(int looks) : left(looks) {}
+        bool alive(std::uint32_t) override { return left-- > 0; }
+        int dead_in_collective() override { return -1; }
+        int left;
+    };
+    Ending ends(3);
+    EXPECT_EQ(reach::not_mapped(ends, 1, Fault::NoMem), Fault::Dead);
+    Ending lives(1000);
+    EXPECT_EQ(reach::not_mapped(lives, 1, Fault::NoMem), Fault::NoMem);
 }
 
 TEST_F(DeadHolder, IsReportedToAWaiterOutsideTheQueue) {
