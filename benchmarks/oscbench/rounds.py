@@ -28,10 +28,9 @@ class Figures:
 BIND = ["sh", "-c", 'exec taskset -c "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" "$@"', "sh"]
 
 
-def commands(tools, launch, wanted, implementations, args):
+def commands(tools, launch, wanted, implementations, brief, bind=False):
     """The starts that one group of measures needs: (implementation, command, name -> key)."""
-    flags = ["--short"] if args.short else []
-    bind = BIND if args.bind else []
+    flags = ["--short"] if brief else []
     names = [m for m in launch.measures if launch.key(m) in wanted]
     if not names:
         return []
@@ -42,7 +41,7 @@ def commands(tools, launch, wanted, implementations, args):
         command = tools.mpiexec(implementation)
         if implementation == OPENMPI and launch.oscsm:
             command = command + ["--mca", "osc", "sm"]
-        command = command + ["-n", str(launch.ranks)] + bind + [tools.program("node_bench", implementation)] + flags + names
+        command = command + ["-n", str(launch.ranks)] + (BIND if bind else []) + [tools.program("node_bench", implementation)] + flags + names
         found.append((implementation, command, launch.key))
     return found
 
@@ -64,7 +63,7 @@ def reference_commands(tools, wanted, implementations, brief):
 def measure(tools, wanted, implementations, args, tell):
     """Runs the rounds of the command line's `args` and returns their Figures. `tell` shows progress."""
     figures = Figures()
-    groups = [commands(tools, launch, wanted, implementations, args) for launch in bars.launches()]
+    groups = [commands(tools, launch, wanted, implementations, args.short, args.bind) for launch in bars.launches()]
     groups.append(reference_commands(tools, wanted, implementations, args.short))
     groups = [group for group in groups if group]
     for number in range(args.rounds):
