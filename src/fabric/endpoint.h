@@ -24,8 +24,8 @@ struct Address {
 /// This endpoint's number for a peer.
 using PeerId = std::uint64_t;
 
-/// The largest message of any provider, in bytes: 32 KiB of data and a header.
-inline constexpr std::size_t kLargestMessage = 33792;
+/// The largest message of any provider, in bytes: 64 KiB of data and a header.
+inline constexpr std::size_t kLargestMessage = 66560;
 /// The same of providers over ofi_rxm, which allocates two pools of 1,024 buffers of this size and a header, touches
 /// all of them, and pins them for a network adapter.
 inline constexpr std::size_t kLargestBuffered = 2304;

@@ -127,7 +127,8 @@ CASE(creation_storm) {
     }
     // Rank 0 gives control data back when the last has left, which may be a call later.
     CHECK_EQ(osct::counter("bytes.shared_in_use"), shared);
-    CHECK_EQ(osct::open_descriptors(), descriptors);
+    // A provider that has connected both ways at once closes one of the two connections later.
+    CHECK(osct::open_descriptors() <= descriptors);
 #ifdef __SANITIZE_ADDRESS__
     (void)resident;  // it keeps what is freed for a while
 #else

@@ -356,7 +356,7 @@ void Stream::push(FrameKind kind) {
 
 void Stream::queue_message(FrameKind kind) {
     if (!messages_.filling()) return;
-    if (messages_.waiting() >= kMostQueued * fabric::kLargestMessage / route.network.endpoint().largest_message())
+    if (messages_.waiting() >= kMostQueuedBytes / route.network.endpoint().largest_message())
         push(kind);
     else
         send(kind);

@@ -164,8 +164,9 @@ class Stream final : public RecordTransport, public progress::DeferredWork {
         std::uint32_t counter;
         std::uint64_t transfers;  // the serial of the last transfer that it waits for
     };
-    // Messages of the greatest length, and notifications; then operations with completions wait as well.
-    static constexpr std::size_t kMostQueued = 2048;
+    // Behind so many, operations with completions wait as well.
+    static constexpr std::size_t kMostQueued = 2048;                        // notifications
+    static constexpr std::size_t kMostQueuedBytes = std::size_t{64} << 20;  // of messages
 
     // One of so many full messages that return nothing is answered at once, the others with a delay.
     static constexpr std::uint32_t kAnswered = 4;
