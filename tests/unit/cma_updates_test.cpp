@@ -102,19 +102,25 @@ class CmaUpdates : public testing::Test, protected cma::Detours {
         return {::getpid(), reinterpret_cast<std::uint64_t>(memory), {*block_, 0, alive_}, 0, this};
     }
 
+    // By words: ThreadSanitizer takes 100 ns for each access.
+    std::vector<std::byte> random_bytes(std::size_t bytes) {
+        std::vector<std::uint32_t> words(bytes / sizeof(std::uint32_t) + 1);
+        std::ranges::generate(words, [this] { return static_cast<std::uint32_t>(random_()); });
+        std::vector<std::byte> made(bytes);
+        std::memcpy(made.data(), words.data(), bytes);
+        return made;
+    }
+
     /// The pieces by both ways on memory at byte `shift` of a page's line: memory and results must agree. Returns the
     /// system calls made.
     int compare(const Update& what, const std::vector<Piece>& pieces, std::size_t bytes, std::size_t shift,
                 bool returns) {
-        std::vector<std::byte> remote(bytes + 64), mapped(bytes + 64);
-        for (std::size_t i = 0; i < remote.size(); ++i)
-            remote[i] = mapped[i] = static_cast<std::byte>(random_());
+        const std::vector<std::byte> at_first = random_bytes(bytes + 64);
+        std::vector<std::byte> remote = at_first, mapped = at_first;
         std::size_t elements = 0;
         for (const Piece& piece : pieces)
             elements += piece.count;
-        std::vector<std::byte> origin(elements * what.width);
-        for (std::byte& byte : origin)
-            byte = static_cast<std::byte>(random_());
+        const std::vector<std::byte> origin = random_bytes(elements * what.width);
         std::vector<std::byte> back(origin.size()), expected(origin.size());
         const cma::Place place = place_of(remote.data() + shift);
         cma::Detour detour(place);
