@@ -2,6 +2,7 @@
 over that of each host, from `over.sh HOST BUILD --measure` (tests/hosts)."""
 
 from .comparison import ratio_text
+from .document import rounded
 from .report import losing, markdown
 
 HOSTS = {"mpich-system": "MPICH 4.0.2", "mpich": "MPICH 5.0.2", "openmpi": "Open MPI 4.1.4", "impi": "Intel MPI 2021.18"}
@@ -13,9 +14,17 @@ OPERATIONS = {"put8": "put, 8 bytes", "get8": "get, 8 bytes", "fop": "fetch_and_
               "get64k": "get, 64 KiB", "put4m": "put, 4 MiB", "get4m": "get, 4 MiB"}
 
 
+def kept(document):
+    """What the table shows: the ratio of each measure, on a line."""
+    def row(measure):
+        return {"measure": measure["measure"], **rounded({k: measure["ratio"][k] for k in ("median", "q1", "q3")})}
+    rows = [m if "ratio" not in m else row(m) for m in document["measures"]]
+    return {**{k: document[k] for k in ("when", "commit", "changed", "machine", "rounds", "trouble")}, "measures": rows}
+
+
 def table(documents):
     """A row for each operation on one window, and on several in rotation; bold where the host is faster."""
-    ratios = {(row["measure"], host): row["ratio"] for host in HOSTS for row in documents[host]["measures"]}
+    ratios = {(row["measure"], host): row for host in HOSTS for row in kept(documents[host])["measures"]}
     lines = [["operation", "windows"] + list(HOSTS.values())]
 
     def cell(ratio):

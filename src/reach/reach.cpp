@@ -6,6 +6,8 @@
 #include <limits>
 #include <thread>
 
+#include "shm/wait.h"
+
 namespace osc::reach {
 
 namespace {
@@ -57,6 +59,7 @@ Fault find_start(std::uint32_t rank, std::uint64_t size, std::uint64_t unit, con
 Fault not_mapped(sync::Liveness& liveness, std::uint32_t rank, Fault fault) {
     for (int waited = 0; waited < 100; ++waited) {
         if (!liveness.alive(rank)) return base::fail(Fault::Dead, "rank %u died, and its memory with it", rank);
+        shm::poll_host();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return fault;

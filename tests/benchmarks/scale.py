@@ -77,6 +77,8 @@ def main():
     expect(found >= 2 * 4 * MACHINE["host_way"] + MACHINE["window_ns"], f"a window on 12 nodes: {found}")
     memory = [json.loads(simulate("memory", f"processes={n}", "per_node=64").stdout) for n in (128, 1024)]
     expect(memory[0]["target"] == memory[1]["target"] > 0, "memory for a target used")
+    large = [json.loads(simulate("memory", f"processes={n}", "per_node=64").stdout)["window"] for n in (1 << 16, 1 << 20)]
+    expect(0 < large[1] < 1.1 * large[0], f"a large window does not grow with its ranks: {large}")
 
     for words in ([], ["fenc"], ["fence", "processes=0"], ["fence", "processes=ten"], ["fence", "way=-1"],
                   ["pscw", "processes=4", "neighbours=4"], ["fence", "processes=10", "per_node=4"]):

@@ -35,22 +35,22 @@ std::size_t RecordTransport::cut(std::int64_t disp, std::size_t bytes) const {
     return most_ - static_cast<std::size_t>((base_ + static_cast<std::uint64_t>(disp) + most_) % 16);
 }
 
-void RecordTransport::write(std::byte* to, const std::byte* from, std::size_t bytes) const {
+void RecordTransport::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
     if (bytes >= to_reader_)
         base::copy_to_reader(to, from, bytes);
     else
         shm::move_bytes(to, from, bytes);
 }
 
-void RecordTransport::move(bool writes, std::int64_t disp, void* memory, std::size_t bytes) {
+void RecordTransport::move(bool write, std::int64_t disp, void* memory, std::size_t bytes) {
     auto* data = static_cast<std::byte*>(memory);
-    const Opcode opcode = writes ? Opcode::Put : Opcode::Get;
+    const Opcode opcode = write ? Opcode::Put : Opcode::Get;
     while (bytes > 0) {
         const std::size_t n = cut(disp, bytes);
         std::byte* const to = add({opcode, Basic::None, Op::None, 0, static_cast<std::uint32_t>(n), disp});
         if (to == nullptr) return;
-        if (writes)
-            write(to, data, n);
+        if (write)
+            copy(to, data, n);
         else
             returns({data, n, nullptr, 1});
         data += n;
@@ -134,7 +134,7 @@ void RecordTransport::update_all(const Update& how, std::int64_t start, op::Curs
                                         shape.units(), static_cast<std::uint32_t>(n), start + shape.first()});
         if (carried == nullptr) return;
         std::byte* const data = shape.copy_to(carried);
-        if (origin != nullptr) write(data, origin + done, n);
+        if (origin != nullptr) copy(data, origin + done, n);
         if (result != nullptr) returns({result + done, n, how.copy, how.width});
         done += n;
     }
@@ -155,7 +155,7 @@ void RecordTransport::update(const Update& how, std::int64_t disp, const void* o
         std::byte* const to = add({opcode, how.basic, how.op, 0, static_cast<std::uint32_t>(n), disp});
         if (to == nullptr) return;
         if (sends) {
-            write(to, data, n);
+            copy(to, data, n);
             data += n;
         }
         if (how.compare != nullptr) std::memcpy(to + n, how.compare, n);

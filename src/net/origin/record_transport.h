@@ -38,8 +38,8 @@ class RecordTransport : public Transport {
 
   protected:
     /// A record has at most `most` bytes of data, or at most `most_both` in each direction if it also returns data.
-    /// `base`: the address of displacement 0 as far as it is no multiple of 16. `to_reader`: so
-    /// many bytes of data go to another core's reading (base::copy_to_reader).
+    /// `base`: the address of displacement 0 as far as it is no multiple of 16. Data of
+    /// `to_reader` bytes and more are written for a reader on another core (base::copy_to_reader).
     RecordTransport(std::size_t most, std::size_t most_both, std::uint64_t base,
                     std::size_t to_reader = std::numeric_limits<std::size_t>::max())
         : most_(most), most_both_(most_both), base_(base), to_reader_(to_reader) {}
@@ -59,7 +59,8 @@ class RecordTransport : public Transport {
     // A description of the target's next pieces, of which `left` bytes are wanted.
     ShapeWriter describe(op::Cursor& target, std::size_t left, std::size_t most, std::size_t unit) const;
     std::size_t cut(std::int64_t disp, std::size_t bytes) const;
-    void write(std::byte* to, const std::byte* from, std::size_t bytes) const;
+    // Of data, into a message.
+    void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
     const std::size_t most_both_;
     const std::uint64_t base_;
