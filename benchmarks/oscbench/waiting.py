@@ -2,7 +2,6 @@
 over that of each host, from `over.sh HOST BUILD --measure` (tests/hosts)."""
 
 from .comparison import ratio_text
-from .document import rounded
 from .report import losing, markdown
 
 HOSTS = {"mpich-system": "MPICH 4.0.2", "mpich": "MPICH 5.0.2", "openmpi": "Open MPI 4.1.4", "impi": "Intel MPI 2021.18"}
@@ -15,11 +14,11 @@ OPERATIONS = {"put8": "put, 8 bytes", "get8": "get, 8 bytes", "fop": "fetch_and_
 
 
 def kept(document):
-    """What the table shows: the ratio of each measure, on a line."""
+    """What the table shows of each measure: its ratio. `versions` are those of Debian's packages, whatever the host."""
     def row(measure):
-        return {"measure": measure["measure"], **rounded({k: measure["ratio"][k] for k in ("median", "q1", "q3")})}
-    rows = [m if "ratio" not in m else row(m) for m in document["measures"]]
-    return {**{k: document[k] for k in ("when", "commit", "changed", "machine", "rounds", "trouble")}, "measures": rows}
+        return {"measure": measure["measure"], **{k: measure["ratio"][k] for k in ("median", "q1", "q3")}}
+    rows = [row(m) if "ratio" in m else m for m in document["measures"]]
+    return {**{k: v for k, v in document.items() if k not in ("command", "versions")}, "measures": rows}
 
 
 def table(documents):

@@ -71,13 +71,6 @@ class Cursor {
     [[nodiscard]] bool same_length() const noexcept {
         return shape_->same_length() && !shape_->wraps() && left_ == run_.bytes;
     }
-    /// A bound of the distance between two bytes of a list.
-    [[nodiscard]] std::size_t extends() const noexcept {
-        const auto extent = static_cast<std::size_t>(std::abs(shape_->extent()));
-        std::size_t all = 0;
-        if (__builtin_mul_overflow(extent, elements_, &all)) return ~std::size_t{0};
-        return all + shape_->true_extent();
-    }
     /// Bytes from one piece to the next one, on average.
     [[nodiscard]] std::size_t spacing() const noexcept {
         return shape_ != nullptr ? shape_->true_extent() / shape_->blocks()
