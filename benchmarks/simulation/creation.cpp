@@ -205,6 +205,13 @@ osc::net::AddressForm form_of(const Job& job) {
     return {zero, all};
 }
 
+osc::net::ProcessTable::Size table_size(const Job& job, const osc::net::AddressForm& form) {
+    const std::vector<std::uint32_t> ranks = first_ranks(job);
+    const std::size_t others = form.others_bytes(ranks.size());
+    const bool sends = form.sends_others(others);
+    return {job.processes, job.nodes(), job.nodes(), form.part_bytes(ranks) + (sends ? others : 0), sends ? 0 : others};
+}
+
 // A reduction of the host, with as many words as the nodes' first processes are or more.
 void reduce(std::vector<Stage>& stages, const Job& job, std::size_t bytes) {
     constexpr std::size_t kLong = 2048;
@@ -238,7 +245,8 @@ std::vector<Stage> of_first_window(const Machine& machine, const Job& job) {
     stages.push_back({Stage::Reduce, 4, Stage::Node});
     stages.push_back({Stage::Gather, kRecord, Stage::Node});
     reduce(stages, job, kUnion + (job.processes + 63) / 64 * 8);
-    const std::size_t part = form_of(job).part_bytes(first_ranks(job));
+    const osc::net::AddressForm form = form_of(job);
+    const std::size_t part = table_size(job, form).part_bytes;
     const Stage exchange[] = {{Stage::Reduce, 4},
                               {Stage::Gather, 8, Stage::Firsts},
                               {Stage::Reduce, 4, Stage::Node},
@@ -247,10 +255,11 @@ std::vector<Stage> of_first_window(const Machine& machine, const Job& job) {
                               {Stage::Reduce, sizeof(ProcessAddress)},
                               {Stage::Gather, sizeof(ProcessAddress), Stage::Node},
                               {Stage::Reduce, 2 * sizeof(ProcessAddress)},
-                              {Stage::Reduce, 4},
+                              {Stage::Reduce, 8},
                               {Stage::Reduce, 4},
                               {Stage::Gather, part, Stage::Firsts},
-                              {Stage::Work, 0, Stage::Firsts, machine.entry * job.processes},
+                              {Stage::Work, 0, Stage::Firsts, machine.host.way},
+                              {Stage::Work, 0, Stage::Firsts, machine.entry * job.nodes()},
                               {Stage::Reduce, 4},
                               {Stage::Reduce, 4},
                               {Stage::Reduce, 12},
@@ -261,15 +270,12 @@ std::vector<Stage> of_first_window(const Machine& machine, const Job& job) {
     return stages;
 }
 
-osc::net::ProcessTable::Size table_size(const Job& job, const osc::net::AddressForm& form) {
-    return {job.processes, job.nodes(), job.nodes(), form.part_bytes(first_ranks(job))};
-}
-
 }  // namespace
 
 std::size_t table_bytes(const Job& job) {
     const osc::net::AddressForm form = form_of(job);
-    return osc::net::ProcessTable::bytes(table_size(job, form), form);
+    const osc::net::ProcessTable::Size size = table_size(job, form);
+    return osc::net::ProcessTable::bytes(size, form) - size.parts * size.others_bytes;
 }
 
 // As Team::write_table() does it, with the first node's part for each.
@@ -283,14 +289,14 @@ double entry_ns(const Job& job) {
     std::vector<std::uint64_t> memory(osc::net::ProcessTable::bytes(size, form) / sizeof(std::uint64_t) + 1);
     osc::net::ProcessTable table = osc::net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), size, form);
     for (std::uint32_t node = 0; node < job.nodes(); ++node)
-        form.write_part(ranks, addresses, table.parts.data() + node * size.part_bytes);
+        form.write_part(ranks, addresses, size.others_bytes == 0, table.parts.data() + node * size.part_bytes);
     const std::vector<std::byte> parts(table.parts.begin(), table.parts.end());
     const auto begin = std::chrono::steady_clock::now();
     std::ranges::copy(parts, table.parts.begin());
     for (std::uint32_t node = 0; node < job.nodes(); ++node)
         table.enter(node, 0, node);
     const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-    return spent.count() / job.processes;
+    return spent.count() / job.nodes();
 }
 
 Outcome first_window(const Machine& machine, const Job& job) {

@@ -61,7 +61,7 @@ Memory memory(const Job& job);
 /// The size of a node's table of processes.
 std::size_t table_bytes(const Job& job);
 
-/// Measures what a process's entry in a node's table of processes takes, in ns.
+/// Measures what a node's entry in the table of processes takes, in ns.
 double entry_ns(const Job& job);
 
 /// MPI_Win_allocate on a communicator that has had a window before.

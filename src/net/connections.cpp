@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "net/directory.h"
 #include "progress/policy.h"
 
 namespace osc::net {
@@ -16,38 +17,84 @@ void Connections::open(fabric::Endpoint& endpoint, std::uint32_t ipv4, std::int6
     if (ipv4 != 0) mine.lifeline = lifeline_.open(ipv4, timeout_ns);
 }
 
-Connection* Connections::connect(const ProcessAddress& address) {
+Connection* Connections::connect(const ProcessAddress& address, bool lacks_address) {
     const std::lock_guard lock(mutex_);
-    return connect_locked(address);
+    return connect_locked(address, lacks_address);
 }
 
-Connection* Connections::connect_locked(const ProcessAddress& address) {
-    if (const auto found = connections_.find(address.token); found != connections_.end()) return found->second.get();
+Connection* Connections::connect_locked(const ProcessAddress& address, bool lacks_address) {
+    if (Connection* const found = find_locked(address.token, lacks_address); found != nullptr) return found;
     auto made = std::make_unique<Connection>();
     made->token = address.token;
     made->secret = address.secret;
     made->lifeline = address.lifeline;
-    if (!endpoint_->insert(address.address, made->peer)) return nullptr;
+    made->lacks_address.store(lacks_address, std::memory_order_relaxed);
+    if (!endpoint_->insert(address.address, made->peer)) {
+        refused_.insert(address.token);
+        return nullptr;
+    }
     return connections_.emplace(address.token, std::move(made)).first->second.get();
 }
 
-void Connections::admit(const ProcessTable& table) {
+void Connections::admit(Job& job) {
     const std::lock_guard lock(mutex_);
-    tables_.push_back(&table);
+    jobs_.push_back(&job);
 }
 
-void Connections::dismiss(const ProcessTable& table) {
+void Connections::dismiss(Job& job) {
     const std::lock_guard lock(mutex_);
-    std::erase(tables_, &table);
+    std::erase(jobs_, &job);
 }
 
-Connection* Connections::find(std::uint64_t token) {
+Connection* Connections::find(std::uint64_t token, bool lacks_address) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = connections_.find(token); found != connections_.end()) return found->second.get();
-    for (const ProcessTable* table : tables_)
-        if (const std::uint32_t rank = table->find(token); rank != ProcessTable::kUnknown)
-            return connect_locked(table->address(rank));
+    return find_locked(token, lacks_address);
+}
+
+// A peer that has sent nothing may not have this process's address: a message that went to it without may have come
+// when its team had ended there.
+Connection* Connections::find_locked(std::uint64_t token, bool lacks_address) {
+    const auto found = connections_.find(token);
+    if (found == connections_.end()) return nullptr;
+    Connection& peer = *found->second;
+    if (lacks_address && peer.heard.load(std::memory_order_relaxed) == 0)
+        peer.lacks_address.store(true, std::memory_order_relaxed);
+    return &peer;
+}
+
+Connection* Connections::sender(std::uint64_t token) {
+    const std::lock_guard lock(mutex_);
+    if (Connection* const found = find_locked(token); found != nullptr) return found;
+    for (const Job* job : jobs_)
+        if (const std::uint32_t rank = job->find(token); rank != ProcessTable::kUnknown)
+            if (const ProcessTable::Place place = job->place_of(rank); job->knows(place))
+                return connect_locked(job->address(rank, place), false);
     return nullptr;
+}
+
+bool Connections::knows_locked(std::uint64_t token) const {
+    return std::ranges::any_of(jobs_, [&](const Job* job) { return job->find(token) != ProcessTable::kUnknown; });
+}
+
+Connection* Connections::meet(std::uint64_t token, const std::byte* body, std::size_t bytes) {
+    ProcessAddress address;
+    if (bytes != sizeof address) return nullptr;
+    std::copy_n(body, bytes, reinterpret_cast<std::byte*>(&address));
+    const std::lock_guard lock(mutex_);
+    return address.token == token && knows_locked(token) ? connect_locked(address, false) : nullptr;
+}
+
+bool Connections::copy_others(std::uint64_t team, std::uint32_t rank, std::vector<std::byte>& others) {
+    const std::lock_guard lock(mutex_);
+    for (const Job* job : jobs_) {
+        if (job->number != team || rank >= job->size.processes || job->size.others_bytes == 0) continue;
+        const std::uint32_t part = job->place_of(rank).part;
+        if (job->look_up(part).load() != ProcessTable::kKnown) return false;
+        const std::span<const std::byte> its = job->others_of(part);
+        others.assign(its.begin(), its.end());
+        return true;
+    }
+    return false;
 }
 
 std::size_t Connections::count() {
@@ -142,8 +189,10 @@ void Connections::settled(Connection& peer) {
 // ended here, the provider refuses its address, or no window of this process has it as a member any more.
 void Connections::serve_lifeline() {
     lifeline_.serve([this](std::uint64_t observer) {
-        const Connection* peer = find(observer);
-        return peer != nullptr && !peer->ended() ? token_ : ~token_;
+        const std::lock_guard lock(mutex_);
+        const Connection* const peer = find_locked(observer);
+        const bool serves = peer != nullptr ? !peer->ended() : knows_locked(observer) && !refused_.contains(observer);
+        return serves ? token_ : ~token_;
     });
 }
 

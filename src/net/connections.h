@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,7 @@
 
 namespace osc::net {
 
+struct Job;
 struct Message;
 
 /// What the fabric channel keeps for one peer.
@@ -34,6 +36,7 @@ struct Connection {
     std::uint64_t secret = 0;
     fabric::PeerId peer = 0;
     progress::SocketAddress lifeline;
+    std::atomic<bool> lacks_address{false};  // the peer may: the next message takes this process's with it
     FabricLane lane;
 
     /// Done, or why no operation reaches the peer any more; final.
@@ -59,13 +62,20 @@ class Connections {
     /// be silent; without lifeline, the peer. Fills the rest of this process's address.
     void open(fabric::Endpoint& endpoint, std::uint32_t ipv4, std::int64_t timeout_ns, ProcessAddress& mine);
 
-    /// The connection to a process; null if the provider refuses the address.
-    Connection* connect(const ProcessAddress& address);
-    /// Accepts messages of the processes in a table from now on; or, except from those that are connected, no longer.
-    void admit(const ProcessTable& table);
-    void dismiss(const ProcessTable& table);
-    /// The sender of a message, by its token; null for a process that is not connected and in no table.
-    Connection* find(std::uint64_t token);
+    /// The connection to a process; null if the provider refuses the address. `lacks_address`: unless it has sent
+    /// something, the next message to it takes this process's address with it.
+    Connection* connect(const ProcessAddress& address, bool lacks_address = false);
+    /// Accepts messages of the processes of a team from now on; or, except from those that are connected, no longer.
+    void admit(Job& job);
+    void dismiss(Job& job);
+    /// The connection to a process, by its token; null if there is none.
+    Connection* find(std::uint64_t token, bool lacks_address = false);
+    /// The same for the sender of a message; connects to one that has its address in a table.
+    Connection* sender(std::uint64_t token);
+    /// The sender of a Hello; null if it is in no team of this process.
+    Connection* meet(std::uint64_t token, const std::byte* body, std::size_t bytes);
+    /// Copies the others of the part of a rank of a team; false if this node does not know them.
+    bool copy_others(std::uint64_t team, std::uint32_t rank, std::vector<std::byte>& others);
 
     /// How many there are.
     std::size_t count();
@@ -94,7 +104,9 @@ class Connections {
     void serve_lifeline();
 
   private:
-    Connection* connect_locked(const ProcessAddress& address);
+    Connection* connect_locked(const ProcessAddress& address, bool lacks_address);
+    Connection* find_locked(std::uint64_t token, bool lacks_address = false);
+    bool knows_locked(std::uint64_t token) const;
     void doubt(Connection& peer);
 
     fabric::Endpoint* endpoint_ = nullptr;
@@ -103,7 +115,8 @@ class Connections {
     std::int64_t timeout_ns_ = 0;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // by token
-    std::vector<const ProcessTable*> tables_;
+    std::set<std::uint64_t> refused_;  // tokens of processes whose address the provider has refused
+    std::vector<Job*> jobs_;
     std::vector<Connection*> in_doubt_;
     std::atomic<int> unsettled_{0};
     std::atomic<bool> ignores_lifelines_{false};

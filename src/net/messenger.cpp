@@ -46,7 +46,10 @@ bool Messenger::alive(Connection& peer) {
 void Messenger::received(std::byte* message, std::size_t bytes) {
     do {
         Frame frame;
-        Connection* from = check(message, bytes, secret_, frame) ? connections_.find(frame.sender) : nullptr;
+        if (!check(message, bytes, secret_, frame)) return count(counts_.strangers);
+        Connection* const from = frame.kind == FrameKind::Hello
+                                     ? connections_.meet(frame.sender, message + sizeof frame, frame.bytes)
+                                     : connections_.sender(frame.sender);
         if (from == nullptr) return count(counts_.strangers);
         handle(*from, frame, message + sizeof frame);
         message += sizeof frame + frame.bytes;
@@ -96,6 +99,15 @@ void Messenger::handle(Connection& from, const Frame& frame, const std::byte* bo
             from.sleeps.store(frame.number, std::memory_order_relaxed);
             from.pongs.fetch_add(1, std::memory_order_release);
             return engine_.ring();
+        case FrameKind::Hello:
+            return;
+        case FrameKind::LookUp: {
+            std::vector<std::byte> others;
+            engine_.serves();
+            const bool known = connections_.copy_others(frame.window, frame.origin, others);
+            return answer(frame.sender, frame.number, known ? Status::Done : Status::UnknownWindow, others.data(),
+                          others.size());
+        }
     }
 }
 

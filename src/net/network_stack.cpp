@@ -56,7 +56,7 @@ bool NetworkStack::open(std::unique_ptr<fabric::Endpoint> endpoint, int timeout_
     endpoint_ = std::move(endpoint);
     address_ = {name, {}, {}};
     connections.open(*endpoint_, ipv4 != 0 ? ipv4 : endpoint_->ipv4(), std::int64_t{timeout_ms} * 1000000, address_);
-    sender.open(*endpoint_, name.token);
+    sender.open(*endpoint_, address_);
     messenger.open(name.secret, largest_body());
     rdma.open(*endpoint_, name.token);
     process_ = ::getpid();

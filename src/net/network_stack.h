@@ -1,6 +1,7 @@
 // The network stack of a process: its endpoint and one object of each layer above it, opened and closed together.
 //
 //   rdma     direct accesses        messenger    requests and replies; the target service
+//   directory  processes by their rank
 //   sender   the fabric channel     connections  known processes, and whether they live
 //   engine   which thread polls all of it
 #pragma once
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "net/directory.h"
 #include "net/rdma.h"
 
 namespace osc::net {
@@ -72,6 +74,7 @@ class NetworkStack final : progress::Driven {
     Connections connections;
     FabricSender sender{engine, messenger, counts_};
     Messenger messenger{connections, sender, engine, counts_};
+    Directory directory{connections, messenger, sender};
     Rdma rdma{messenger, sender, engine, counts_};
 
   private:

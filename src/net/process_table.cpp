@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/wire.h"
+
 namespace osc::net {
 namespace {
 
@@ -77,31 +79,84 @@ bool AddressForm::tokens_differ() const {
                        [](std::uint8_t place) { return place < sizeof(ProcessAddress::token); });
 }
 
+bool AddressForm::sends_others(std::size_t largest) const {
+    return tokens_differ() || sizeof(Frame) + sizeof(ReplyHead) + largest > fabric::kSmallestBuffer;
+}
+
 std::size_t AddressForm::part_bytes(std::span<const std::uint32_t> ranks) const {
     const std::size_t runs = cut(ranks, [](const Run&) {});
-    const std::size_t bytes = sizeof(std::uint32_t) + runs * sizeof(Run) + width_ + (ranks.size() - 1) * width_in_node_;
-    return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t) * sizeof(std::uint64_t);
+    return padded(sizeof(std::uint32_t) + runs * sizeof(Run) + width_);
+}
+
+std::size_t AddressForm::others_bytes(std::size_t processes) const {
+    return padded((processes - 1) * width_in_node_);
 }
 
 void AddressForm::write_part(std::span<const std::uint32_t> ranks, std::span<const ProcessAddress> addresses,
-                             std::byte* part) const {
+                             bool with_others, std::byte* part) const {
     std::byte* at = part + sizeof(std::uint32_t);
     const std::uint32_t runs = cut(ranks, [&](const Run& run) {
         std::memcpy(at, &run, sizeof run);
         at += sizeof run;
     });
     std::memcpy(part, &runs, sizeof runs);
-    for (std::size_t process = 0; process < ranks.size(); ++process) {
-        const auto* const bytes = reinterpret_cast<const std::byte*>(&addresses[process]);
-        for (std::size_t i = 0; i < (process == 0 ? width_ : width_in_node_); ++i)
-            *at++ = bytes[places_[i]];
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&addresses[0]);
+    for (std::size_t i = 0; i < width_; ++i)
+        *at++ = bytes[places_[i]];
+    if (with_others) write_others(addresses, at);
+}
+
+void AddressForm::write_others(std::span<const ProcessAddress> addresses, std::byte* others) const {
+    for (const ProcessAddress& address : addresses.subspan(1)) {
+        const auto* const bytes = reinterpret_cast<const std::byte*>(&address);
+        for (std::size_t i = 0; i < width_in_node_; ++i)
+            *others++ = bytes[places_[i]];
     }
+}
+
+/// A part as it lies in the table. The others, if it has them, follow the bytes of the first.
+struct ProcessTable::Part {
+    std::uint32_t runs = 0;
+    const std::byte* first_run = nullptr;
+    const std::byte* of_first = nullptr;
+
+    Run run(std::uint32_t number) const {
+        Run run;
+        std::memcpy(&run, first_run + number * sizeof run, sizeof run);
+        return run;
+    }
+    std::uint32_t processes() const {
+        std::uint32_t all = runs == 0 ? 1 : 0;
+        for (std::uint32_t number = 0; number < runs; ++number)
+            all += run(number).count;
+        return all;
+    }
+    // The place of a rank among the part's, or kUnknown.
+    std::uint32_t index_of(std::uint32_t rank) const {
+        std::uint32_t before = 0;
+        for (std::uint32_t number = 0; number < runs; ++number) {
+            const Run one = run(number);
+            const std::uint32_t steps = one.stride > 0 ? (rank - one.first) / one.stride : 0;
+            if (rank >= one.first && steps < one.count && one.first + steps * one.stride == rank) return before + steps;
+            before += one.count;
+        }
+        return kUnknown;
+    }
+};
+
+ProcessTable::Part ProcessTable::part_at(std::uint32_t part) const {
+    Part found;
+    const std::byte* const begin = parts.data() + part * size.part_bytes;
+    std::memcpy(&found.runs, begin, sizeof found.runs);
+    found.first_run = begin + sizeof found.runs;
+    found.of_first = found.first_run + found.runs * sizeof(Run);
+    return found;
 }
 
 std::size_t ProcessTable::bytes(const Size& size, const AddressForm& form) {
     const std::size_t tokens = form.tokens_differ() ? size.processes * sizeof(std::uint64_t) : 0;
-    return tokens + (std::size_t{size.processes} + size.nodes + size.parts) * sizeof(std::uint32_t) +
-           size.parts * size.part_bytes;
+    const std::size_t words = std::size_t{2} * size.parts + size.nodes + (size.others_bytes > 0 ? size.parts : 0);
+    return tokens + words * sizeof(std::uint32_t) + size.parts * (size.part_bytes + size.others_bytes);
 }
 
 ProcessTable ProcessTable::at(std::byte* memory, const Size& size, const AddressForm& form) {
@@ -115,40 +170,75 @@ ProcessTable ProcessTable::at(std::byte* memory, const Size& size, const Address
         memory += part.size_bytes();
     };
     take(table.tokens.own, form.tokens_differ() ? size.processes : 0);
-    take(table.places, size.processes);
+    take(table.firsts, size.parts);
     take(table.leaders, size.nodes);
     take(table.nodes_of_parts, size.parts);
+    take(table.look_ups, size.others_bytes > 0 ? size.parts : 0);
     take(table.parts, size.parts * size.part_bytes);
+    take(table.others, size.parts * size.others_bytes);
     return table;
 }
 
 void ProcessTable::enter(std::uint32_t part, std::uint32_t first, std::uint32_t node) {
-    const std::byte* const begin = parts.data() + part * size.part_bytes;
-    std::uint32_t runs = 0;
-    std::memcpy(&runs, begin, sizeof runs);
-    const std::byte* const of_first = begin + sizeof runs + runs * sizeof(Run);
+    firsts[part] = first;
     nodes_of_parts[part] = node;
-    const auto enter_one = [&](std::uint32_t rank, const std::byte* own) {
-        places[rank] = static_cast<std::uint32_t>(own - parts.data());
-        if (!tokens.own.empty()) tokens.own[rank] = form.unpack(of_first, own).token ^ rank;
+    if (tokens.own.empty()) return;
+    const auto enter_token = [&](std::uint32_t rank, std::uint32_t index) {
+        tokens.own[rank] = address(rank, {part, index}).token;
     };
-    enter_one(first, of_first);
-    const std::byte* own = of_first + form.width_ - form.width_in_node_;
-    for (std::uint32_t number = 0; number < runs; ++number) {
-        Run run;
-        std::memcpy(&run, begin + sizeof runs + number * sizeof run, sizeof run);
-        for (std::uint32_t i = 0; i < run.count; ++i, own += form.width_in_node_)
-            if (number > 0 || i > 0) enter_one(run.first + i * run.stride, own);
+    enter_token(first, 0);
+    const Part its = part_at(part);
+    std::uint32_t index = 0;
+    for (std::uint32_t number = 0; number < its.runs; ++number) {
+        const Run run = its.run(number);
+        for (std::uint32_t i = 0; i < run.count; ++i)
+            enter_token(run.first + i * run.stride, index++);
     }
 }
 
-ProcessAddress ProcessTable::address(std::uint32_t rank) const {
-    const std::byte* const part = parts.data() + part_of(rank) * size.part_bytes;
-    std::uint32_t runs = 0;
-    std::memcpy(&runs, part, sizeof runs);
-    ProcessAddress found = form.unpack(part + sizeof runs + runs * sizeof(Run), parts.data() + places[rank]);
+// Processes are mostly placed by blocks, or round the nodes.
+ProcessTable::Place ProcessTable::place_of(std::uint32_t rank) const {
+    const auto block = std::ranges::upper_bound(firsts, rank) - firsts.begin() - 1;
+    const auto in = [&](std::size_t part, std::uint32_t& index) {
+        index = rank == firsts[part] ? 0 : part_at(static_cast<std::uint32_t>(part)).index_of(rank);
+        return index != kUnknown;
+    };
+    Place place{static_cast<std::uint32_t>(block), 0};
+    if (in(place.part, place.index)) return place;
+    place.part = rank % size.parts;
+    if (in(place.part, place.index)) return place;
+    for (place.part = 0; place.part + 1 < size.parts && !in(place.part, place.index);)
+        ++place.part;
+    return place;
+}
+
+std::uint32_t ProcessTable::neighbour_of(std::uint32_t rank) const {
+    const Place place = place_of(rank);
+    if (place.index > 0) return firsts[place.part];
+    const Part its = part_at(place.part);
+    if (its.runs == 0) return rank;
+    const Run run = its.run(0);
+    return run.count > 1 ? run.first + run.stride : its.run(1).first;
+}
+
+ProcessAddress ProcessTable::address(std::uint32_t rank, const Place& place) const {
+    const Part its = part_at(place.part);
+    const std::byte* const own =
+        place.index == 0 ? its.of_first
+                         : (size.others_bytes > 0 ? others_of(place.part).data() : its.of_first + form.width_) +
+                               (place.index - 1) * form.width_in_node_;
+    ProcessAddress found = form.unpack(its.of_first, own);
     found.token ^= rank;
     return found;
+}
+
+void ProcessTable::enter_others(std::uint32_t part, std::span<const std::byte> its) const {
+    std::ranges::copy(its, others_of(part).begin());
+    look_up(part).store(kKnown);
+}
+
+std::span<std::byte> ProcessTable::others_of(std::uint32_t part) const {
+    return others.subspan(part * size.others_bytes, form.others_bytes(part_at(part).processes()));
 }
 
 // The network of a process is mostly opened for the team of all: its token tells its rank there (Team::name_).

@@ -23,7 +23,7 @@
 namespace osc::net {
 
 inline constexpr std::uint16_t kMagic = 0x636f;
-inline constexpr std::uint8_t kVersion = 10;
+inline constexpr std::uint8_t kVersion = 11;
 inline constexpr std::size_t kAlign = 8;  // of records and of what replies return
 
 enum class FrameKind : std::uint8_t {
@@ -35,6 +35,8 @@ enum class FrameKind : std::uint8_t {
     Pong,          // `number`: the sleeps of the process's network thread so far
     DelayedReply,  // a request whose sender does not wait: the reply may come with the next message
     ProgressHint,  // the sender writes or reads directly in the next milliseconds, which causes no event
+    Hello,         // the sender's ProcessAddress, for a process that may lack it
+    LookUp,        // asks for the others (AddressForm) of the part of rank `origin` in team `window`
 };
 
 struct Frame {
@@ -185,7 +187,7 @@ inline bool check(const std::byte* message, std::size_t bytes, std::uint64_t sec
     if (bytes < sizeof(Frame)) return false;
     std::memcpy(&frame, message, sizeof frame);
     return frame.magic == kMagic && frame.version == kVersion && frame.secret == secret &&
-           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::ProgressHint && frame.bytes % kAlign == 0 &&
+           frame.kind >= FrameKind::Request && frame.kind <= FrameKind::LookUp && frame.bytes % kAlign == 0 &&
            frame.bytes <= bytes - sizeof(Frame);
 }
 

@@ -14,12 +14,28 @@ namespace {
 constexpr std::int64_t kSecondAfter = 400'000'000;  // ns
 constexpr std::int64_t kGiveUpAfter = 1'500'000'000;
 
+constexpr std::int64_t kLookUp = 200'000'000;  // ns for the answer of a keeper of addresses
+
+// The connection to a process of another node; null if there is none.
+net::Connection* find(Window& window, std::uint32_t rank) {
+    net::NetworkStack& network = net::NetworkStack::mine();
+    net::Connection* peer = nullptr;
+    const std::int64_t began = now_ns();
+    while (network.directory.find(*window.team.job(), rank, peer) == net::Directory::Found::Asked &&
+           now_ns() - began < kLookUp) {
+        network.engine.poll();
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    return peer;
+}
+
 // A reply may come after its report has been printed, so the reply keeps itself alive.
 class Reply final : public net::ReplyHandler {
   public:
     static std::shared_ptr<Reply> to(Window& window, std::uint32_t rank, const net::InspectQuestion& question) {
         net::NetworkStack& network = net::NetworkStack::mine();
-        net::Connection* peer = network.connections.connect(window.team.job()->address(rank));
+        net::Connection* peer = find(window, rank);
         if (peer == nullptr || peer->ended()) return nullptr;
         auto reply = std::make_shared<Reply>();
         reply->self_ = reply;
@@ -78,13 +94,6 @@ Doing by_change(const shm::ProcessView& first, const shm::ProcessView& last, boo
     return last.state == 'S' ? Doing::Sleeps : last.state == 'D' ? Doing::SleepsOnDisk : Doing::Unknown;
 }
 
-// Another process of the node of `rank`, or `rank`.
-std::uint32_t neighbour_of(const net::Job& job, std::uint32_t rank) {
-    for (std::uint32_t other = 0; other < job.size.processes; ++other)
-        if (other != rank && job.node_of(other) == job.node_of(rank)) return other;
-    return rank;
-}
-
 }  // namespace
 
 std::vector<std::optional<net::Inspection>> Peers::ask(Window& window, std::span<const Inquiry> inquiries) {
@@ -119,7 +128,7 @@ std::vector<std::optional<net::Inspection>> Peers::ask(Window& window, std::span
 // The process itself is asked, and its neighbour if it does not answer soon; a process that has not answered is not
 // asked again if it has a neighbour.
 Peers::Inquiry Peers::inquiry(Window& window, std::uint32_t rank, const sync::WaitQuestion& wait) const {
-    const std::uint32_t neighbour = neighbour_of(*window.team.job(), rank);
+    const std::uint32_t neighbour = window.team.job()->neighbour_of(rank);
     return {{wait, rank, 0}, silent_.contains({&window, rank}) ? neighbour : rank, neighbour};
 }
 
@@ -151,7 +160,9 @@ Findings Peers::look_at(Window& window, std::uint32_t rank, std::int64_t limit_n
         ::nanosleep(&pause, nullptr);
     }
     silent_.insert({&window, rank});
-    const progress::Reached reached = progress::reach(window.team.job()->address(rank).lifeline, kConnectMs);
+    const net::Connection* const peer = find(window, rank);
+    const progress::SocketAddress lifeline = peer != nullptr ? peer->lifeline : progress::SocketAddress{};
+    const progress::Reached reached = progress::reach(lifeline, kConnectMs);
     found.doing = reached == progress::Reached::Accepted  ? Doing::Silent
                   : reached == progress::Reached::Refused ? Doing::Ended
                                                           : Doing::Unreachable;

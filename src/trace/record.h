@@ -38,8 +38,8 @@ enum class Kind : std::uint8_t {
 static_assert(static_cast<int>(Call::Count) < static_cast<int>(Kind::Wait));
 
 /// Kinds of messages between nodes, in the order of net::FrameKind.
-inline constexpr const char* kMessages[] = {"message", "request", "query",           "notice",       "reply",
-                                            "ping",    "pong",    "delayed request", "progress hint"};
+inline constexpr const char* kMessages[] = {"message", "request",         "query",         "notice", "reply",  "ping",
+                                            "pong",    "delayed request", "progress hint", "hello",  "look-up"};
 
 /// Bits of the detail of a call.
 inline constexpr std::uint8_t kFailed = 0x80;     // the call returned an error

@@ -577,9 +577,7 @@ bool Team::alive(std::uint32_t rank) {
     if (rank >= size_ || rank == me_ || shared_ == nullptr) return true;
     if (local_index(rank) != shm::LocalRanks::kRemote) return process(rank).arena.owner_lives();
     if (job_ == nullptr) return true;  // before the processes have exchanged their network addresses
-    net::Connection* peer = net::NetworkStack::mine().connections.connect(job_->address(rank));
-    // Libfabric may refuse the address of a process that lives: operations on it then fail, and nothing else does.
-    return peer == nullptr || net::NetworkStack::mine().messenger.alive(*peer);
+    return net::NetworkStack::mine().directory.alive(*job_, rank);
 }
 
 int Team::dead_in_collective() {

@@ -95,7 +95,7 @@ class Team final : public sync::Liveness, public reach::Node {
     }
     /// The ranks on this node, and the addresses of all processes; null if all are on this node.
     const shm::LocalRanks* local_ranks() const { return local_ranks_.get(); }
-    const net::Job* job() const { return job_.get(); }
+    net::Job* job() const { return job_.get(); }
     /// Costs of messages between nodes; all zero if all processes are on one node.
     const sync::Costs& costs() const { return costs_; }
     /// A number for a window, equal on all its processes and unique in the job.
@@ -181,6 +181,9 @@ class Team final : public sync::Liveness, public reach::Node {
         std::vector<std::uint32_t> leaders{};
         std::vector<std::uint32_t> node_of_group{};  // by group
         std::uint32_t node = 0;                      // index of this process's node
+        net::ProcessTable::Size table{};
+        std::vector<std::byte> own_others{};  // and those of the part before; see net/directory.h
+        std::vector<std::byte> others_before{};
 
         bool leads_mates() const { return place == 0; }
         ~Making();
@@ -221,11 +224,12 @@ class Team final : public sync::Liveness, public reach::Node {
     int name_network_failure(MPI_Comm comm);
     int exchange_network(Making& making);
     int exchange_addresses(Making& making);
+    static int pass_others(Making& making);
     int prove_waking(Making& making, bool& wakes);
-    net::ProcessTable::Size table_size(const Making& making) const;
-    Fault make_table(Making& making, const net::AddressForm& form);
+    Fault make_table(Making& making, const net::AddressForm& form, std::size_t others);
     void write_table(const Making& making, const net::AddressForm& form);
     Fault read_table(const Making& making, const net::AddressForm& form);
+    net::ProcessAddress first_address(std::uint32_t node) const;
     int measure_network(Making& making);
     void forget_network();
     void leave();

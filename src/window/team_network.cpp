@@ -13,6 +13,8 @@
 #include "base/options.h"
 #include "base/warn.h"
 #include "host/host.h"
+#include "sync/dissemination.h"
+#include "window/mates.h"
 #include "window/team.h"
 
 namespace osc {
@@ -154,7 +156,7 @@ int Team::prove_waking(Making& making, bool& wakes) {
     net::Connection* before = nullptr;  // the processes of the nodes before and behind this one; null: not asked
     net::Connection* behind = nullptr;
     const auto connect = [&](std::uint32_t to, net::Connection*& made) {
-        made = network.connections.connect(job_->address(job_->leaders[to]));
+        made = network.connections.connect(first_address(to));
         return made != nullptr;
     };
     // Node 0 and node 1 ask each other, so do nodes 2 and 3. The last one of an odd number is asked by the one before
@@ -193,7 +195,7 @@ int Team::prove_waking(Making& making, bool& wakes) {
     return agree();
 }
 
-// Mates exchange their addresses, the first processes exchange parts of them, and each node keeps them in one table.
+// Mates exchange their addresses, the first processes exchange parts of them, and each node keeps these in one table.
 // All processes know rank 0's address and in which bytes the others differ.
 int Team::exchange_addresses(Making& making) {
     net::ProcessAddress mine = net::NetworkStack::mine().address();
@@ -208,19 +210,28 @@ int Team::exchange_addresses(Making& making) {
     error = host::unite(making.comm, std::as_writable_bytes(std::span(&differences, 1)));
     if (error != MPI_SUCCESS) return error;
     const net::AddressForm form(zero, differences);
-    int least = 0;  // the negative of the longest part
-    error = host::least(making.comm, -static_cast<int>(form.part_bytes(making.mate_ranks)), least);
+    struct {
+        int part, others;  // bytes
+    } most{static_cast<int>(form.part_bytes(making.mate_ranks)),
+           static_cast<int>(form.others_bytes(making.mate_ranks.size()))};
+    error = largest(making.comm, most);
     if (error != MPI_SUCCESS) return error;
+    const auto others = static_cast<std::size_t>(most.others);
+    const bool sends_others = form.sends_others(others);
+    making.table = {size_, static_cast<std::uint32_t>(making.leaders.size()),
+                    static_cast<std::uint32_t>(making.firsts.size()),
+                    static_cast<std::size_t>(most.part) + (sends_others ? others : 0), sends_others ? 0 : others};
     const auto agree = [&](Fault fault) {
         const int seen = fault == Fault::None ? kAll : fault == Fault::NoMem ? kNoMemory : kNone;
         error = host::least(making.comm, seen, making.visibility);
         return error == MPI_SUCCESS && making.visibility == kAll;
     };
-    making.part_words = static_cast<std::size_t>(-least) / sizeof(std::uint64_t);
-    if (!agree(base::attempt([&] { return make_table(making, form); }))) return error;
+    if (!agree(base::attempt([&] { return make_table(making, form, others); }))) return error;
     if (making.leads_mates()) {
-        form.write_part(making.mate_ranks, making.addresses, reinterpret_cast<std::byte*>(making.parts.data()));
+        form.write_part(making.mate_ranks, making.addresses, sends_others,
+                        reinterpret_cast<std::byte*>(making.parts.data()));
         error = gather_parts(making);
+        if (error == MPI_SUCCESS && making.table.others_bytes > 0) error = pass_others(making);
         if (error != MPI_SUCCESS) return error;
         if (me_ == leader()) write_table(making, form);
         making.parts = {};
@@ -230,50 +241,79 @@ int Team::exchange_addresses(Making& making) {
     return error;
 }
 
-net::ProcessTable::Size Team::table_size(const Making& making) const {
-    return {size_, static_cast<std::uint32_t>(making.leaders.size()), static_cast<std::uint32_t>(making.firsts.size()),
-            making.part_words * sizeof(std::uint64_t)};
-}
-
-// What the exchange of addresses needs in this process.
-Fault Team::make_table(Making& making, const net::AddressForm& form) {
-    if (making.leads_mates()) making.parts.resize(making.firsts.size() * making.part_words);
+// What the exchange of addresses needs in this process. `others`: bytes of the most others.
+Fault Team::make_table(Making& making, const net::AddressForm& form, std::size_t others) {
+    if (making.leads_mates()) {
+        making.own_others.resize(others);
+        form.write_others(making.addresses, making.own_others.data());
+        making.part_words = making.table.part_bytes / sizeof(std::uint64_t);
+        making.parts.resize(making.firsts.size() * making.part_words);
+        making.others_before.resize(others);
+    }
     if (me_ != leader()) return Fault::None;
     // A table of a provider that was given up; since then all processes have agreed on another one.
     if (const std::uint64_t before = shared_->process_table.exchange(0, std::memory_order_relaxed); before != 0)
         shm::Arena::mine().release(shm::Arena::mine().at(before));
-    const shm::ArenaBlock piece = shm::Arena::mine().allocate(net::ProcessTable::bytes(table_size(making), form),
-                                                              alignof(net::ProcessAddress), true);
+    const shm::ArenaBlock piece =
+        shm::Arena::mine().allocate(net::ProcessTable::bytes(making.table, form), alignof(net::ProcessAddress), true);
     if (!piece) return Fault::NoMem;
     shared_->process_table.store(piece.offset, std::memory_order_relaxed);
     return Fault::None;
 }
 
+// The first processes pass the others of their parts on: see net/directory.h.
+int Team::pass_others(Making& making) {
+    const host::Real& mpi = host::real();
+    const sync::Dissemination among{making.group, static_cast<std::uint32_t>(making.firsts.size())};
+    const auto bytes = static_cast<int>(making.own_others.size());
+    const auto rank_of = [&](std::uint32_t group) { return static_cast<int>(making.firsts[group]); };
+    MPI_Request received = MPI_REQUEST_NULL;
+    MPI_Request sent = MPI_REQUEST_NULL;
+    int error = mpi.Irecv(making.others_before.data(), bytes, MPI_BYTE, rank_of(among.before(1)), kParts, making.own,
+                          &received);
+    if (error == MPI_SUCCESS)
+        error = mpi.Isend(making.own_others.data(), bytes, MPI_BYTE, rank_of(among.next(1)), kParts, making.own, &sent);
+    if (error == MPI_SUCCESS) error = host::wait(received);
+    if (error == MPI_SUCCESS) error = host::wait(sent);
+    return error;
+}
+
 void Team::write_table(const Making& making, const net::AddressForm& form) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
-    net::ProcessTable table = net::ProcessTable::at(shm::Arena::mine().at(offset), table_size(making), form);
+    net::ProcessTable table = net::ProcessTable::at(shm::Arena::mine().at(offset), making.table, form);
     std::ranges::copy(making.leaders, table.leaders.begin());
-    std::ranges::copy(std::as_bytes(std::span(making.parts)), table.parts.begin());
-    const std::uint32_t groups = table.size.parts;
-    for (std::uint32_t part = 0; part < groups; ++part) {
-        const std::uint32_t group = (making.group + part) % groups;
-        table.enter(part, making.firsts[group], making.node_of_group[group]);
-    }
+    // The gathered ones begin with this process's.
+    const std::span<const std::byte> gathered = std::as_bytes(std::span(making.parts));
+    const std::size_t before = (making.firsts.size() - making.group) * making.table.part_bytes;
+    std::ranges::rotate_copy(gathered, gathered.begin() + static_cast<std::ptrdiff_t>(before), table.parts.begin());
+    for (std::uint32_t part = 0; part < table.size.parts; ++part)
+        table.enter(part, making.firsts[part], making.node_of_group[part]);
     shared_->process_table.store(offset, std::memory_order_release);
 }
 
 // Maps the node's process table and registers its processes.
 Fault Team::read_table(const Making& making, const net::AddressForm& form) {
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_acquire);
-    const net::ProcessTable::Size size = table_size(making);
     auto job = std::make_unique<net::Job>();
-    std::byte* const memory = map(leader(), offset, net::ProcessTable::bytes(size, form));
+    std::byte* const memory = map(leader(), offset, net::ProcessTable::bytes(making.table, form));
     if (memory == nullptr) return Fault::Other;
     job_ = std::move(job);
-    static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, size, form);
+    static_cast<net::ProcessTable&>(*job_) = net::ProcessTable::at(memory, making.table, form);
+    job_->number = random_;
     job_->node = making.node;
+    job_->me = me_;
+    job_->liveness = this;
+    if (making.leads_mates() && making.table.others_bytes > 0) {
+        const sync::Dissemination among{making.group, making.table.parts};
+        job_->learn(making.group, making.own_others);
+        job_->learn(among.before(1), making.others_before);
+    }
     net::NetworkStack::mine().connections.admit(*job_);
     return Fault::None;
+}
+
+net::ProcessAddress Team::first_address(std::uint32_t node) const {
+    return job_->first_address(job_->place_of(job_->leaders[node]).part);
 }
 
 // The first process of each node measures the way to the next node's, and the slowest counts, so that all go by the
@@ -287,7 +327,7 @@ int Team::measure_network(Making& making) {
     net::NetworkStack& network = net::NetworkStack::mine();
     const auto nodes = static_cast<std::uint32_t>(job_->leaders.size());
     if (me_ == leader() && base::attempt([&] {
-                               const net::ProcessAddress next = job_->address(job_->leaders[(job_->node + 1) % nodes]);
+                               const net::ProcessAddress next = first_address((job_->node + 1) % nodes);
                                const sync::Costs cost = network.measure(next);
                                slowest.way = static_cast<int>(cost.way);
                                slowest.kilobyte = static_cast<int>(cost.byte * 1024);
@@ -316,6 +356,7 @@ int Team::measure_network(Making& making) {
 void Team::forget_network() {
     if (job_ == nullptr) return;
     net::NetworkStack::mine().connections.dismiss(*job_);
+    job_->end_look_ups();
     const std::uint64_t offset = shared_->process_table.load(std::memory_order_relaxed);
     unmap(leader(), offset, job_->memory, net::ProcessTable::bytes(job_->size, job_->form));
     job_.reset();

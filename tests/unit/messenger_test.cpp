@@ -51,8 +51,9 @@ class TwoNetworks : public ::testing::Test {
         to_target_ = origin_.connections.connect(target_.address());
         ASSERT_NE(to_target_, nullptr);
         // As in a team: the origin connects to the target, and the target has the origin in its table.
-        table_ = table_of(std::array{target_.address(), origin_.address()}, table_memory_);
-        target_.connections.admit(table_);
+        static_cast<net::ProcessTable&>(job_) =
+            table_of(std::array{target_.address(), origin_.address()}, table_memory_);
+        target_.connections.admit(job_);
         tokens_ = {target_.address().token, origin_.address().token};
         net::ExposedWindow window;
         window.id = kWindow;
@@ -98,7 +99,7 @@ class TwoNetworks : public ::testing::Test {
     std::vector<std::uint64_t> words_ = std::vector<std::uint64_t>(8);
     std::array<std::uint64_t, 2> tokens_{};
     std::vector<std::uint64_t> table_memory_;
-    net::ProcessTable table_;
+    net::Job job_;
     net::NetworkStack target_;
     net::NetworkStack origin_;
     net::Connection* to_target_ = nullptr;
@@ -200,14 +201,14 @@ TEST_F(TwoNetworks, DelayedRepliesCome) {
 
 // A process in no table gets no answer until it is in one.
 TEST_F(TwoNetworks, AProcessInATableIsKnownByItsFirstMessage) {
-    target_.connections.dismiss(table_);
+    target_.connections.dismiss(job_);
     Replies replies;
     ask(replies);
     ASSERT_TRUE(origin_.engine.wait([&] { return target_.counts().strangers.load() > 0; }, kNoneDead));
-    target_.connections.admit(table_);
+    target_.connections.admit(job_);
     ask(replies);
     ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 1; }, kNoneDead));
-    target_.connections.dismiss(table_);
+    target_.connections.dismiss(job_);
     ask(replies);
     ASSERT_TRUE(origin_.engine.wait([&] { return replies.came.load() == 2; }, kNoneDead));
     EXPECT_EQ(words_[1], 2u);

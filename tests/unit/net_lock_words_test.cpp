@@ -142,7 +142,7 @@ TEST(FabricAtomics, ARefusalIsNoDeath) {
     of.words[1].reset();
     for (int again = 0; again < 2; ++again)
         EXPECT_EQ(of.words[0]->add(1, Word::Local, 1, before), Fault::Other);
-    EXPECT_FALSE(of.all[0].network.connections.connect(of.all[0].job.address(1))->ended());
+    EXPECT_FALSE(of.all[0].network.connections.connect(of.all[0].job.first_address(1))->ended());
 }
 
 TEST(FabricAtomics, AProviderWithoutAtomicsIsSaidToBe) {

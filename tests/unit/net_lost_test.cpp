@@ -44,7 +44,7 @@ struct Pair {
     }
     Fault complete_ops() { return all[0].far->complete_ops(1); }
     net::Connection& connection(std::uint32_t from) {
-        return *all[from].network.connections.connect(all.table().address(1 - from));
+        return *all[from].network.connections.connect(all.table().first_address(1 - from));
     }
     /// Asks until the connection has ended, or for as long; how it has.
     Status end_of(std::uint32_t from, std::int64_t ns) {

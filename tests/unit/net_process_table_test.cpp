@@ -42,7 +42,7 @@ TEST(ProcessTable, FindsEachProcessByItsToken) {
         for (std::uint32_t rank = 0; rank < processes; ++rank) {
             EXPECT_EQ(table.tokens[rank], all[rank].token);
             EXPECT_EQ(table.find(all[rank].token), rank);
-            EXPECT_TRUE(same(table.address(rank), all[rank]));
+            EXPECT_TRUE(same(table.first_address(rank), all[rank]));
         }
         EXPECT_EQ(table.find(all[0].token ^ processes ^ 1024), net::ProcessTable::kUnknown);
         EXPECT_EQ(table.find(~all[0].token), net::ProcessTable::kUnknown);
@@ -59,10 +59,16 @@ TEST(ProcessTable, FindsTokensInAnyOrder) {
     for (net::ProcessAddress& one : all)
         one.token = random(), one.secret = random();
     std::vector<std::uint64_t> memory;
-    const net::ProcessTable table = table_of(all, memory);
-    for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
-        EXPECT_EQ(table.find(all[rank].token), rank);
-        EXPECT_TRUE(same(table.address(rank), all[rank]));
+    for (const std::uint32_t per_node : {1u, 5u}) {
+        std::vector<std::vector<std::uint32_t>> nodes(all.size() / per_node);
+        for (std::uint32_t rank = 0; rank < all.size(); ++rank)
+            nodes[rank / per_node].push_back(rank);
+        const net::ProcessTable table = table_of(all, memory, nodes);
+        EXPECT_EQ(table.size.others_bytes, 0u);
+        for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+            EXPECT_EQ(table.find(all[rank].token), rank);
+            EXPECT_TRUE(same(table.address(rank, table.place_of(rank)), all[rank]));
+        }
     }
 }
 
@@ -82,19 +88,33 @@ TEST(ProcessTable, PartsBringTheAddressesOfNodes) {
         std::vector<std::vector<std::uint32_t>> nodes(kNodes);
         for (std::uint32_t i = 0; i < kProcesses; ++i) {
             all[rank_of[i]] = made[i];
+            all[rank_of[i]].token = made[0].token ^ rank_of[i];
             nodes[i / kPerNode].push_back(rank_of[i]);
         }
         for (std::vector<std::uint32_t>& node : nodes)
             std::ranges::sort(node);
+        std::ranges::sort(nodes);  // by their first processes
         std::vector<std::uint64_t> memory;
         const net::ProcessTable table = table_of(all, memory, nodes);
-        EXPECT_LE(table.size.part_bytes, placement == 2 ? 128u : placement == 1 ? 80u : 72u);
+        EXPECT_LE(table.size.part_bytes, placement == 2 ? 104u : 32u);
+        EXPECT_EQ(table.size.others_bytes, 32u);
         for (std::uint32_t node = 0; node < kNodes; ++node)
             for (const std::uint32_t rank : nodes[node]) {
                 EXPECT_EQ(table.node_of(rank), node);
                 EXPECT_EQ(table.find(all[rank].token), rank);
-                EXPECT_TRUE(same(table.address(rank), all[rank]));
+                const net::ProcessTable::Place place = table.place_of(rank);
+                EXPECT_EQ(place.part, node);
+                EXPECT_EQ(table.knows(place), rank == nodes[node][0]);
+                EXPECT_NE(table.neighbour_of(rank), rank);
+                EXPECT_EQ(table.node_of(table.neighbour_of(rank)), node);
             }
+        for (std::uint32_t node = 0; node < kNodes; ++node) {
+            enter_others(table, node, all, nodes[node]);
+            for (const std::uint32_t rank : nodes[node]) {
+                EXPECT_TRUE(table.knows(table.place_of(rank)));
+                EXPECT_TRUE(same(table.address(rank, table.place_of(rank)), all[rank]));
+            }
+        }
     }
 }
 

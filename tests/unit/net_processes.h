@@ -33,7 +33,8 @@ using Progress = net::NetworkStack::Mode;
 /// What a process of a test is made of.
 struct JobSetup {
     std::uint32_t processes = 3;
-    std::size_t bytes = 4096;  // of each window; 0: windows are dynamic
+    std::uint32_t per_node = 1;  // more: their networks were opened for one team
+    std::size_t bytes = 4096;    // of each window; 0: windows are dynamic
     net::Protocol protocol = net::Protocol::Auto;
     Progress progress = Progress::Callers;
     int timeout_ms = 10000;
@@ -120,12 +121,20 @@ class Processes {
     static constexpr std::uint64_t kId = 0x77;
 
     explicit Processes(const JobSetup& setup) : setup_(setup), fabric_(setup.behaviour), random_(setup.behaviour.seed) {
-        std::vector<net::ProcessAddress> addresses;
         for (std::uint32_t rank = 0; rank < setup.processes; ++rank) {
             all_.push_back(std::make_unique<Process>(*this, rank));
-            addresses.push_back(all_.back()->network.address());
+            addresses_.push_back(all_.back()->network.address());
+            if (rank % setup.per_node == 0) nodes_.emplace_back();
+            nodes_.back().push_back(rank);
         }
-        table_ = table_of(addresses, table_memory_);
+        tables_.resize(nodes_.size());
+        table_memory_.resize(nodes_.size());
+        for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+            tables_[node] = table_of(addresses_, table_memory_[node], nodes_);
+            const auto before = static_cast<std::uint32_t>((node + nodes_.size() - 1) % nodes_.size());
+            for (const std::uint32_t known : {node, before})
+                enter_others(tables_[node], known, addresses_, nodes_[known]);
+        }
         before_ = shm::wait_policy();
         if (setup.progress == Progress::Callers) {
             current_ = this;
@@ -162,7 +171,9 @@ class Processes {
     Process& operator[](std::uint32_t rank) { return *all_[rank]; }
     fake::Fabric& fabric() { return fabric_; }
     const JobSetup& setup() const { return setup_; }
-    net::ProcessTable& table() { return table_; }
+    net::ProcessTable& table() { return tables_[0]; }
+    std::span<const net::ProcessAddress> addresses() const { return addresses_; }
+    const std::vector<std::vector<std::uint32_t>>& nodes() const { return nodes_; }
 
     /// Serves a process's window anew, with lock words.
     void serve_again(Process& process, const fabric::Exposed& words) {
@@ -196,8 +207,10 @@ class Processes {
 
   private:
     void serve(Process& process) {
-        process.job.node = process.rank;
-        static_cast<net::ProcessTable&>(process.job) = table_;
+        process.job.me = process.rank;
+        process.job.node = process.rank / setup_.per_node;
+        static_cast<net::ProcessTable&>(process.job) = tables_[process.job.node];
+        process.job.liveness = &process.ranks.lives();
         process.network.connections.admit(process.job);
         net::ExposedWindow& exposed_window = process.exposed_window;
         exposed_window.id = kId;
@@ -205,7 +218,7 @@ class Processes {
         exposed_window.rank = process.rank;
         exposed_window.processes = size();
         exposed_window.liveness = &process.ranks.lives();
-        exposed_window.tokens = table_.tokens;
+        exposed_window.tokens = process.job.tokens;
         process.far = std::make_unique<net::RemoteWindow>(process.network, process.job, kId, process.rank,
                                                           setup_.protocol, process.incomplete);
         if (setup_.bytes > 0) {
@@ -232,15 +245,20 @@ class Processes {
     std::mt19937_64 random_;
     int steps_ = 0;
     shm::WaitPolicy before_;
-    std::vector<std::uint64_t> table_memory_;
-    net::ProcessTable table_;
+    std::vector<net::ProcessAddress> addresses_;
+    std::vector<std::vector<std::uint32_t>> nodes_;
+    std::vector<std::vector<std::uint64_t>> table_memory_;
+    std::vector<net::ProcessTable> tables_;  // by node
     std::vector<std::unique_ptr<Process>> all_;
 };
 
 inline Process::Process(Processes& all, std::uint32_t number) : rank(number), ranks(all.size(), 1) {
     std::string why;
     const std::uint32_t ipv4 = all.setup().lifelines ? htonl(INADDR_LOOPBACK) : 0;
-    EXPECT_TRUE(network.open(all.fabric().open(), all.setup().timeout_ms, all.setup().progress, why, ipv4)) << why;
+    const bool by_team = all.setup().per_node > 1;
+    const net::ProcessName name{by_team ? Processes::kId ^ rank : base::random64(), by_team ? 1 : base::random64()};
+    EXPECT_TRUE(network.open(all.fabric().open(), all.setup().timeout_ms, all.setup().progress, why, ipv4, name))
+        << why;
 }
 
 inline Process::~Process() {

@@ -231,7 +231,7 @@ TEST(FabricRows, AnErrorOfTheProviderIsAFault) {
         EXPECT_EQ(add(all[0], 1, 8 * (i % 3), 1, &before[i]), Fault::None);
     EXPECT_EQ(all[0].far->complete_ops(1), Fault::Other);
     EXPECT_EQ(all[0].far->complete_ops(1), Fault::None);
-    EXPECT_FALSE(all[0].network.connections.connect(all[0].job.address(1))->ended());
+    EXPECT_FALSE(all[0].network.connections.connect(all[0].job.first_address(1))->ended());
 }
 
 TEST(FabricRows, TheTableSaysWhatTheProviderHas) {

@@ -26,7 +26,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
 }
 
 /// What a seed makes of the fabric and of the window.
-JobSetup setup_of(std::uint64_t seed, Progress progress) {
+JobSetup random_setup(std::uint64_t seed, Progress progress) {
     std::mt19937_64 random(seed);
     const auto one_of = [&](std::initializer_list<std::size_t> values) {
         return values.begin()[random() % values.size()];
@@ -208,7 +208,7 @@ void expect_agreement(std::uint64_t runs, Progress progress) {
     const std::uint64_t given = number_of("OSC_TEST_SEED", 0);
     const std::uint64_t last = given != 0 ? given : runs;
     for (std::uint64_t seed = given != 0 ? given : 1; seed <= last; ++seed)
-        ASSERT_EQ(run(setup_of(seed, progress)), "") << "OSC_TEST_SEED=" << seed;
+        ASSERT_EQ(run(random_setup(seed, progress)), "") << "OSC_TEST_SEED=" << seed;
 }
 
 TEST(FabricRandom, OneThreadAgreesWithTheModel) {
@@ -225,7 +225,7 @@ TEST(FabricRandom, ThreadsAgreeWithTheModel) {
 // The same seed gives the same run, event by event.
 TEST(FabricRandom, RunsRepeat) {
     const auto totals = [](std::uint64_t seed) {
-        RandomRun one(setup_of(seed, Progress::Callers), seed);
+        RandomRun one(random_setup(seed, Progress::Callers), seed);
         EXPECT_EQ(one.alone(kOperations / 4), "");
         return one.totals();
     };
@@ -257,7 +257,7 @@ TEST_P(FabricFlaws, AreNoticed) {
     constexpr std::uint64_t kSeeds = 30;
     std::uint64_t noticed = 0;
     for (std::uint64_t seed = 1; seed <= kSeeds && noticed == 0; ++seed) {
-        JobSetup setup = setup_of(seed, Progress::Callers);
+        JobSetup setup = random_setup(seed, Progress::Callers);
         const bool direct = GetParam() == Flaw::EndsWritesEarly || GetParam() == Flaw::EndsReadsEarly;
         setup.protocol = direct ? net::Protocol::Direct : net::Protocol::Messages;
         setup.behaviour.registers = true;

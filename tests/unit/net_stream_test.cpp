@@ -315,8 +315,8 @@ TEST(FabricStream, ABusyTargetSendsDelayedReplies) {
         const net::Record record{net::Opcode::Get, Basic::None, Op::None, 0, 8, 0};
         std::memcpy(message->body(), &record, sizeof record);
         message->bytes = sizeof record;
-        network.messenger.request(*network.connections.connect(all.table().address(0)), kind, Processes::kId, origin,
-                                  message, reply, net::FabricSender::When::Now);
+        network.messenger.request(*network.connections.connect(all.table().first_address(0)), kind, Processes::kId,
+                                  origin, message, reply, net::FabricSender::When::Now);
     };
     ask(1, net::FrameKind::DelayedReply, delayed);
     for (int step = 0; step < 100; ++step) {
@@ -343,8 +343,8 @@ TEST(FabricStream, ADeadTargetEndsWaitingOperations) {
         // Without lifelines nothing tells whether a process whose connection has failed is dead.
         EXPECT_STREQ(base::fault_text(), pair.all.setup().behaviour.dead == fake::DeadPeer::Errors ? kLost : kDied);
         pair.origin.to(1).await(*completion);
-        EXPECT_FALSE(
-            pair.origin.network.messenger.alive(*pair.origin.network.connections.connect(pair.all.table().address(1))));
+        EXPECT_FALSE(pair.origin.network.messenger.alive(
+            *pair.origin.network.connections.connect(pair.all.table().first_address(1))));
     });
 }
 

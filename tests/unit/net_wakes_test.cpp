@@ -82,7 +82,7 @@ TEST(FabricWakes, ARequestAndAPing) {
     const Deadline deadline(120);
     Processes all(plain_setup(net::Protocol::Messages));
     EXPECT_EQ(all[0].operate(1, [](Transport&) {}), Fault::None);
-    net::Connection& to = *all[0].network.connections.connect(all.table().address(1));
+    net::Connection& to = *all[0].network.connections.connect(all.table().first_address(1));
     const std::uint64_t value = 7;
     const Waiting waiting(0, 0, 0);
     Waiter waiter(all[1].network.engine);
@@ -109,7 +109,7 @@ TEST(FabricWakes, ATransferWithoutPeer) {
     static auto* const all =
         new Processes(plain_setup(net::Protocol::Messages));  // stays: one of its processes is dead
     net::NetworkStack& network = (*all)[0].network;
-    net::Connection& to = *network.connections.connect(all->table().address(1));
+    net::Connection& to = *network.connections.connect(all->table().first_address(1));
     const std::uint64_t value = 7;
     const auto write = [&](net::Transfer& transfer, std::atomic<bool>& ended) {
         transfer.connection = &to;
@@ -188,7 +188,7 @@ TEST(FabricWakes, AMessageWithoutRoom) {
     progress::ProgressEngine engine(driven);
     net::Counts counts;
     net::FabricSender sender(engine, failures, counts);
-    sender.open(*endpoint, 1);
+    sender.open(*endpoint, {});
     net::Connection to;
     ASSERT_TRUE(endpoint->insert(endpoint->address(), to.peer));
     std::string why;

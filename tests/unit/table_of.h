@@ -18,6 +18,24 @@ inline std::vector<std::vector<std::uint32_t>> nodes_of_one(std::size_t processe
     return nodes;
 }
 
+/// The addresses of a node's processes, of those of all ranks.
+inline std::vector<net::ProcessAddress> of_node(std::span<const net::ProcessAddress> by_rank,
+                                                std::span<const std::uint32_t> ranks) {
+    std::vector<net::ProcessAddress> its;
+    for (const std::uint32_t rank : ranks)
+        its.push_back(by_rank[rank]);
+    return its;
+}
+
+/// Enters the others of a node, if parts have none.
+inline void enter_others(const net::ProcessTable& table, std::uint32_t node,
+                         std::span<const net::ProcessAddress> by_rank, std::span<const std::uint32_t> ranks) {
+    if (table.size.others_bytes == 0) return;
+    std::vector<std::byte> others(table.others_of(node).size());
+    table.form.write_others(of_node(by_rank, ranks), others.data());
+    table.enter_others(node, others);
+}
+
 /// The table of processes with these addresses, by rank, on these nodes, in `memory`.
 inline net::ProcessTable table_of(std::span<const net::ProcessAddress> by_rank, std::vector<std::uint64_t>& memory,
                                   const std::vector<std::vector<std::uint32_t>>& nodes) {
@@ -35,16 +53,19 @@ inline net::ProcessTable table_of(std::span<const net::ProcessAddress> by_rank, 
         }
     const net::AddressForm form(addresses[0], all);
     const auto count = static_cast<std::uint32_t>(nodes.size());
-    net::ProcessTable::Size size{static_cast<std::uint32_t>(addresses.size()), count, count, 0};
-    for (const std::vector<std::uint32_t>& node : nodes)
+    net::ProcessTable::Size size{static_cast<std::uint32_t>(addresses.size()), count, count, 0, 0};
+    std::size_t others = 0;
+    for (const std::vector<std::uint32_t>& node : nodes) {
         size.part_bytes = std::max(size.part_bytes, form.part_bytes(node));
+        others = std::max(others, form.others_bytes(node.size()));
+    }
+    const bool sends_others = form.sends_others(others);
+    (sends_others ? size.part_bytes : size.others_bytes) += others;
     memory.assign(net::ProcessTable::bytes(size, form) / sizeof memory[0] + 1, 0);
     net::ProcessTable table = net::ProcessTable::at(reinterpret_cast<std::byte*>(memory.data()), size, form);
     for (std::uint32_t node = 0; node < count; ++node) {
-        std::vector<net::ProcessAddress> its;
-        for (const std::uint32_t rank : nodes[node])
-            its.push_back(addresses[rank]);
-        form.write_part(nodes[node], its, table.parts.data() + node * size.part_bytes);
+        form.write_part(nodes[node], of_node(addresses, nodes[node]), sends_others,
+                        table.parts.data() + node * size.part_bytes);
         table.leaders[node] = nodes[node][0];
         table.enter(node, nodes[node][0], node);
     }

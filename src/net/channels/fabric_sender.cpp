@@ -8,11 +8,11 @@
 
 namespace osc::net {
 
-static_assert(static_cast<std::size_t>(FrameKind::ProgressHint) + 1 == std::size(trace::kMessages));
+static_assert(static_cast<std::size_t>(FrameKind::LookUp) + 1 == std::size(trace::kMessages));
 
-void FabricSender::open(fabric::Endpoint& endpoint, std::uint64_t token) {
+void FabricSender::open(fabric::Endpoint& endpoint, const ProcessAddress& mine) {
     endpoint_ = &endpoint;
-    token_ = token;
+    mine_ = mine;
 }
 
 Message* FabricSender::claim() {
@@ -66,18 +66,33 @@ void FabricSender::send(Connection& to, const Frame& frame, Message* message, Wh
                                  static_cast<std::uint32_t>(message->bytes)));
     Frame header = frame;
     header.secret = to.secret;
-    header.sender = token_;
+    header.sender = mine_.token;
     header.bytes = static_cast<std::uint32_t>(message->bytes);
     std::memcpy(message->data, &header, sizeof header);
     message->connection = &to;
     const std::lock_guard order(to.lane.sending);
+    if (to.lacks_address.load(std::memory_order_relaxed)) introduce(to);
     const std::uint64_t number = to.lane.sent++;
-    if (trace::is_open()) span.set_value(trace::flow_of(token_, to.token, number));
+    if (trace::is_open()) span.set_value(trace::flow_of(mine_.token, to.token, number));
     if (has_piggybacks()) message = join_piggyback(message);
     if (when == When::Now) return send_in_order(message);
     const std::lock_guard lock(mutex_);
     to.lane.piggyback = message;
     base::insist([&] { with_piggyback_.add(to); });
+}
+
+// Sends this process's own address. Under the lane's `sending`.
+void FabricSender::introduce(Connection& to) {
+    to.lacks_address.store(false, std::memory_order_relaxed);
+    Message* const hello = base::insist([&] { return claim(&mine_, sizeof mine_); });
+    const Frame frame{.kind = FrameKind::Hello,
+                      .secret = to.secret,
+                      .sender = mine_.token,
+                      .bytes = static_cast<std::uint32_t>(hello->bytes)};
+    std::memcpy(hello->data, &frame, sizeof frame);
+    hello->connection = &to;
+    ++to.lane.sent;
+    send_in_order(hello);
 }
 
 void FabricSender::control(Connection& to, FrameKind kind, std::uint32_t number) {

@@ -62,9 +62,9 @@ class FabricSender {
     FabricSender(const FabricSender&) = delete;
     FabricSender& operator=(const FabricSender&) = delete;
 
-    /// `token`: of this process.
-    void open(fabric::Endpoint& endpoint, std::uint64_t token);
-    std::uint64_t token() const { return token_; }
+    /// `mine`: of this process.
+    void open(fabric::Endpoint& endpoint, const ProcessAddress& mine);
+    std::uint64_t token() const { return mine_.token; }
 
     /// A buffer for a message, for send(); with a body.
     Message* claim();
@@ -97,6 +97,7 @@ class FabricSender {
     };
 
     void make_messages();
+    [[gnu::cold]] void introduce(Connection& to);
     Message* join_piggyback(Message* message);
     Message* take_piggyback(Connection& to);
     void send_in_order(Message* message);
@@ -107,7 +108,7 @@ class FabricSender {
     progress::ProgressEngine& engine_;
     SendFailures& failures_;
     Counts& counts_;
-    std::uint64_t token_ = 0;
+    ProcessAddress mine_;
     std::mutex mutex_;
     /// Messages, and the memory of their data.
     struct Block {

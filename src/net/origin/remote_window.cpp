@@ -16,8 +16,8 @@ constinit const std::atomic<std::uint64_t> g_no_fence{0};
 
 }  // namespace
 
-RemoteWindow::RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t window, std::uint32_t me,
-                           Protocol protocol, std::atomic<std::uint32_t>& incomplete)
+RemoteWindow::RemoteWindow(NetworkStack& network, Job& job, std::uint64_t window, std::uint32_t me, Protocol protocol,
+                           std::atomic<std::uint32_t>& incomplete)
     : network_(network), job_(job), window_(window), me_(me), protocol_(protocol), incomplete_(incomplete) {}
 
 RemoteWindow::~RemoteWindow() {
@@ -31,16 +31,20 @@ RemoteWindow::~RemoteWindow() {
 }
 
 Connection* RemoteWindow::connect(std::uint32_t rank) {
-    Connection* to = network_.connections.connect(job_.address(rank));
-    if (to == nullptr) base::fail(Fault::Other, "libfabric refuses the address of rank %u", rank);
+    Connection* to = network_.directory.connect(job_, rank, network_.engine);
+    if (to == nullptr)
+        base::fail(Fault::Other,
+                   "rank %u cannot be reached: the processes that keep its address have died, or libfabric refuses it",
+                   rank);
     return to;
 }
 
 Stream* RemoteWindow::stream(std::uint32_t target) {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = streams_.find(target); found != streams_.end()) return found->second.get();
+    if (Stream* const used = used_stream(target); used != nullptr) return used;
     Connection* to = connect(target);
     if (to == nullptr) return nullptr;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = streams_.find(target); found != streams_.end()) return found->second.get();
     const bool local = job_.node_of(target) == job_.node;
     auto made = std::make_unique<Stream>(StreamRoute{network_, *to, window_, me_, target}, protocol_, incomplete_,
                                          local ? g_no_fence : fence_);
@@ -273,8 +277,7 @@ bool RemoteWindow::drop(std::uint32_t owner, std::uint64_t address, std::uint32_
 }
 
 bool RemoteWindow::alive(std::uint32_t rank) {
-    Connection* peer = network_.connections.connect(job_.address(rank));
-    return peer != nullptr && network_.messenger.alive(*peer);
+    return network_.directory.alive(job_, rank);
 }
 
 }  // namespace osc::net

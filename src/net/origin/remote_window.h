@@ -10,21 +10,16 @@
 #include <span>
 #include <vector>
 
+#include "net/directory.h"
 #include "net/origin/stream.h"
-#include "net/process_table.h"
 #include "sync/remote_sync.h"
 
 namespace osc::net {
 
-/// All processes of a team, and the node of this one.
-struct Job : ProcessTable {
-    std::uint32_t node = 0;  // this process's
-};
-
 class RemoteWindow final : public sync::RemoteSync, public Caches {
   public:
     /// `incomplete`: see Stream.
-    RemoteWindow(NetworkStack& network, const Job& job, std::uint64_t window, std::uint32_t me, Protocol protocol,
+    RemoteWindow(NetworkStack& network, Job& job, std::uint64_t window, std::uint32_t me, Protocol protocol,
                  std::atomic<std::uint32_t>& incomplete);
     ~RemoteWindow();
     RemoteWindow(const RemoteWindow&) = delete;
@@ -33,7 +28,7 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     /// `arrivals`: of this process's own service of the window. Before the first synchronisation.
     void served(std::shared_ptr<Arrivals> arrivals) { arrivals_ = std::move(arrivals); }
 
-    /// The connection to a process; null with a fault if its address is refused.
+    /// The connection to a process; null with a fault if there is none. May wait.
     Connection* connect(std::uint32_t rank);
     /// The stream to a target; null if it cannot be reached, with a fault.
     Stream* stream(std::uint32_t target);
@@ -73,7 +68,7 @@ class RemoteWindow final : public sync::RemoteSync, public Caches {
     Fault each(F&& f);
 
     NetworkStack& network_;
-    const Job& job_;
+    Job& job_;
     const std::uint64_t window_;
     const std::uint32_t me_;
     const Protocol protocol_;
