@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "did.h"
 #include "large_forms.h"
 #include "window_number.h"
 
@@ -27,9 +28,7 @@ int g_rank = 0;
 int g_size = 0;
 int g_failures = 0;
 
-struct Did {
-    unsigned long long calls = 0, bytes = 0;
-};
+std::string g_done;  // lines
 
 // A window, what was done with it, and the calls. All ranks use it alike, with the next rank as target.
 class Window {
@@ -160,10 +159,10 @@ class Window {
         count("lock_all"), count("unlock_all");
     }
 
-    // osc_window_stat() knows the same; prints them all.
+    // osc_window_stat() knows the same. Appends them all to g_done.
     void report() const {
         for (const auto& [what, did] : did_) {
-            std::printf("did\t%s\t%s\t%llu\t%llu\n", name_.c_str(), what.c_str(), did.calls, did.bytes);
+            g_done.append(line_of(name_, what, did));
             if (std::getenv("TEST_SERVED") == nullptr) continue;
             unsigned long long calls = 0;
             unsigned long long bytes = 0;
@@ -258,7 +257,7 @@ int main(int argc, char** argv) {
     MPI_Win_free(&allocated);  // the other one is left to MPI_Finalize
     for (MPI_Win& win : own)
         MPI_Win_free(&win);
-    std::fflush(stdout);
+    print_together(g_done);
     MPI_Finalize();
     return g_failures == 0 ? 0 : 1;
 }

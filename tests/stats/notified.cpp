@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "did.h"
 #include "window_number.h"
 
 #pragma weak osc_window_stat
@@ -21,9 +22,6 @@ namespace {
 constexpr int kInts = 1 << 15;  // of the window
 constexpr int kCounters = 9;
 
-struct Did {
-    unsigned long long calls = 0, bytes = 0;
-};
 std::map<std::string, Did> g_did;
 
 void count(const char* what, int ints = 0) {
@@ -119,9 +117,10 @@ int main(int argc, char** argv) {
     if (std::getenv("OSC_STATS") != nullptr) wait_long(win, rank, ranks);
     MPI_Win_unlock_all(win);
     count("unlock_all");
+    std::string done;
     for (const auto& [what, did] : g_did)
-        std::printf("did\tnotified\t%s\t%llu\t%llu\n", what.c_str(), did.calls, did.bytes);
-    std::fflush(stdout);
+        done += line_of("notified", what, did);
+    print_together(done);
     for (MPI_Win& single : own)
         MPI_Win_free(&single);
     MPI_Win_free(&win);
