@@ -75,6 +75,7 @@ inline Timing per_one(Timing t, std::size_t parts) {
     t.least /= n;
     t.most /= n;
     t.late /= n;
+    t.late_single /= n;
     return t;
 }
 

@@ -40,7 +40,8 @@ struct Timing {
     double median = 0;
     double least = 0;
     double most = 0;
-    double late = 0;  // the 99th of a hundred; the most of fewer
+    double late = 0;         // the 99th of a hundred; the most of fewer
+    double late_single = 0;  // the 90th of a hundred operations that are timed one by one
     std::uint64_t per_batch = 0;
     int batches = 0;
 };
@@ -92,16 +93,26 @@ Timing timed(const Budget& b, std::size_t steps, Body&& body) {
         body(per_batch);
         each.push_back((now_ns() - begin) / static_cast<double>(per_batch));
     }
-    return summarise(std::move(each), per_batch);
+    Timing t = summarise(std::move(each), per_batch);
+    std::vector<double> single;
+    for (const double begin = now_ns(); single.size() < 10 || now_ns() - begin < b.batch_ns;) {
+        const double at = now_ns();
+        body(1);
+        single.push_back(now_ns() - at);
+    }
+    std::sort(single.begin(), single.end());
+    t.late_single = single[single.size() * 9 / 10];
+    return t;
 }
 
 // One line per measure and launch; flushed at once, because a later measure may take the process down.
 inline void print_result(const std::string& measure, int ranks, const Timing& t, bool valid) {
     std::printf(
         "{\"measure\": \"%s\", \"ranks\": %d, \"ns\": %.3f, \"min\": %.3f, \"p99\": %.3f, \"max\": %.3f, "
+        "\"p90_single\": %.3f, "
         "\"per_batch\": %llu, \"batches\": %d, \"valid\": %s}\n",
-        measure.c_str(), ranks, t.median, t.least, t.late, t.most, static_cast<unsigned long long>(t.per_batch),
-        t.batches, valid ? "true" : "false");
+        measure.c_str(), ranks, t.median, t.least, t.late, t.most, t.late_single,
+        static_cast<unsigned long long>(t.per_batch), t.batches, valid ? "true" : "false");
     std::fflush(stdout);
 }
 

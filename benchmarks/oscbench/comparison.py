@@ -73,8 +73,12 @@ def cell(row, implementation, size):
     return shown_figure(row, point) if point else "-"
 
 
+def short(ratio):
+    return ("%.2f" if ratio >= 0.1 else "%.2g") % ratio
+
+
 def ratio_text(ratio):
-    return "%s [%s-%s]" % tuple(("%.2f" if ratio[k] >= 0.1 else "%.2g") % ratio[k] for k in ("median", "q1", "q3"))
+    return "%s [%s-%s]" % tuple(short(ratio[k]) for k in ("median", "q1", "q3"))
 
 
 def ratio_cell(row, implementation, size):

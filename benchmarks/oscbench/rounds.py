@@ -13,11 +13,13 @@ class Figures:
 
     def __init__(self):
         self.ns = {}
+        self.p90 = {}
         self.wrong = set()
         self.trouble = []
 
     def add(self, implementation, measure, number, line):
         self.ns.setdefault((implementation, measure), {})[number] = line["ns"]
+        self.p90.setdefault((implementation, measure), {})[number] = line["p90_single"]
         if not line["valid"]:
             self.wrong.add((implementation, measure))
 

@@ -48,6 +48,8 @@ def judge_values(figures, measure):
         values = busy_ratios(figures, measure, bar.below)
     else:
         values = stats.ratios(figures.of(LIBOSC, measure), figures.of(bar.by, bar.below))
+        late = [figures.p90.get(of, {}) for of in ((LIBOSC, measure), (bar.by, bar.below))]
+        row["p90"] = stats.summary(stats.ratios(*late))
     row["ratio"] = stats.summary(values)
     if LIBOSC in row["wrong"]:
         row["verdict"] = "WRONG DATA"

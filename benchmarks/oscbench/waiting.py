@@ -1,7 +1,7 @@
 """The table of docs/PERFORMANCE.md on windows over the program's own memory while a thread of the target waits: libosc's time
 over that of each host, from `over.sh HOST BUILD --measure` (tests/hosts)."""
 
-from .comparison import ratio_text
+from .comparison import ratio_text, short
 from .report import losing, markdown
 
 HOSTS = {"mpich-system": "MPICH 4.0.2", "mpich": "MPICH 5.0.2", "openmpi": "Open MPI 4.1.4", "impi": "Intel MPI 2021.18"}
@@ -14,9 +14,10 @@ OPERATIONS = {"put8": "put, 8 bytes", "get8": "get, 8 bytes", "fop": "fetch_and_
 
 
 def kept(document):
-    """What the table shows of each measure: its ratio. `versions` are those of Debian's packages, whatever the host."""
+    """What the table shows of each measure: its ratios. `versions` are those of Debian's packages, whatever the host."""
     def row(measure):
-        return {"measure": measure["measure"], **{k: measure["ratio"][k] for k in ("median", "q1", "q3")}}
+        return {"measure": measure["measure"], **{k: measure["ratio"][k] for k in ("median", "q1", "q3")},
+                "p90": measure["p90"]["median"]}
     rows = [row(m) if "ratio" in m else m for m in document["measures"]]
     return {**{k: v for k, v in document.items() if k not in ("command", "versions")}, "measures": rows}
 
@@ -27,7 +28,7 @@ def table(documents):
     lines = [["operation", "windows"] + list(HOSTS.values())]
 
     def cell(ratio):
-        text = ratio_text(ratio) if ratio else "-"
+        text = "%s, %s" % (ratio_text(ratio), short(ratio["p90"])) if ratio else "-"
         return "**%s**" % text if ratio and losing(ratio) else text
     for name, operation in OPERATIONS.items():
         for rot in ("", ".rot"):
