@@ -48,8 +48,17 @@ def other_version(preload, folder):
     return f"{name}={libraries.replace(path, copy)}"
 
 
+def proxy_has_died(job):
+    """Whether a child of the launcher has ended, and the launcher waits all the same."""
+    def children(pid):
+        return subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], text=True, capture_output=True, check=False).stdout.split()
+    return any("Z" in state for launcher in children(job.pid)[::2] for state in children(launcher)[1::2])
+
+
 def end(mpiexec, seconds, settings, program, fault):
-    """True if the job ends in time, by MPI_Abort or by the launcher's SIGINT, and nothing is left."""
+    """True if the job ends in time, by MPI_Abort or by the launcher's SIGINT, and nothing is left. None if the launcher has
+    lost the job: if the clock's second changes while Hydra (MPICH 4.0.2, 5.0.2) handles an MPI_Abort, it kills its own proxy, and
+    the job's processes live on."""
     with tempfile.TemporaryDirectory() as place:
         meeting = os.path.join(place, "meeting")
         os.mkdir(meeting)
@@ -67,14 +76,20 @@ def end(mpiexec, seconds, settings, program, fault):
             if fault == "pause" and job.poll() is None:
                 os.killpg(job.pid, signal.SIGINT)
             begin = time.monotonic()
+            lost = False
             try:
                 text = job.communicate(timeout=END * seconds)[0]
             except subprocess.TimeoutExpired:
+                lost = proxy_has_died(job)
                 job.terminate()
                 text = job.communicate()[0]
             took = time.monotonic() - begin
         left, of_host = watch.left(SETTLES * seconds)
     print(text, f"reached: {reached}, exit {job.returncode}, {took:.1f} s, left behind: {left}, by the host: {of_host}", flush=True)
+    if lost:
+        for number in re.findall(r"process (\d+)", str(left)):
+            os.kill(int(number), signal.SIGKILL)
+        return None
     ended = fault == "pause" or job.returncode != 0  # Hydra exits with 0 now and then after a SIGINT
     return reached and ended and took < END * seconds and not left and "not 1" not in text
 
@@ -105,10 +120,11 @@ def run(options, row):
     for _ in range(5):
         with Pulse() as pulse:
             good = run_once(options, row)
-        if good or pulse.gap < STOPPED:
+        if good or (good is not None and pulse.gap < STOPPED):
             break
-        print(f"this process did not run for {pulse.gap:.1f} s: once more", flush=True)
-    return good
+        print("the launcher has lost the job" if good is None else f"this process did not run for {pulse.gap:.1f} s",
+              "once more", sep=": ", flush=True)
+    return bool(good)
 
 
 def find_mutants(options):
