@@ -10,14 +10,14 @@ constexpr std::uint32_t kKeepers = 2;  // of a part: its first process, and that
 }  // namespace
 
 /// To a keeper. It keeps itself until it is answered: the team may end before.
-class Question final : public ReplyHandler {
+class LookUpRequest final : public ReplyHandler {
   public:
-    Question(Connection& to, const Job& job, std::uint32_t part) : keeper(to), job_(&job), part_(part) {}
+    LookUpRequest(Connection& to, const Job& job, std::uint32_t part) : keeper(to), job_(&job), part_(part) {}
 
-    static void send(const std::shared_ptr<Question>& question, Messenger& messenger, std::uint64_t team,
+    static void send(const std::shared_ptr<LookUpRequest>& request, Messenger& messenger, std::uint64_t team,
                      std::uint32_t rank, Message* message) {
-        question->self_ = question;
-        messenger.request(question->keeper, FrameKind::LookUp, team, rank, message, *question);
+        request->self_ = request;
+        messenger.request(request->keeper, FrameKind::LookUp, team, rank, message, *request);
     }
     bool is_open() {
         const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class Question final : public ReplyHandler {
   private:
     // A keeper that has died, or does not know the others, leaves the look-up to the next process that needs it.
     void answered(Status status, const std::byte* data, std::size_t bytes) override {
-        const std::shared_ptr<Question> keep = std::move(self_);
+        const std::shared_ptr<LookUpRequest> keep = std::move(self_);
         const std::lock_guard lock(mutex_);
         const Job* const job = std::exchange(job_, nullptr);
         if (job == nullptr) return;
@@ -45,7 +45,7 @@ class Question final : public ReplyHandler {
             job->look_up(part_).store(ProcessTable::kUnasked);
     }
 
-    std::shared_ptr<Question> self_;
+    std::shared_ptr<LookUpRequest> self_;
     std::mutex mutex_;
     const Job* job_;  // null: answered
     const std::uint32_t part_;
@@ -59,7 +59,7 @@ void Job::learn(std::uint32_t part, std::span<const std::byte> its) const {
 void Job::end_look_ups() {
     const std::lock_guard lock(mutex_);
     for (auto& [part, its] : own_look_ups_)
-        if (its.question != nullptr) its.question->close();
+        if (its.request != nullptr) its.request->close();
 }
 
 Directory::Found Directory::find(Job& job, std::uint32_t rank, Connection*& peer) {
@@ -89,15 +89,15 @@ Directory::Found Directory::look_up(Job& job, std::uint32_t rank, std::uint32_t 
             ++its.keepers;
             continue;
         }
-        const auto question = std::make_shared<Question>(*keeper, job, part);
+        const auto request = std::make_shared<LookUpRequest>(*keeper, job, part);
         Message* const message = sender_.claim();
         if (!job.look_up(part).compare_exchange_strong(state, mine)) {
             sender_.give_back(message);
             continue;
         }
-        its.question = question;
+        its.request = request;
         ++its.keepers;
-        Question::send(question, messenger_, job.number, rank, message);
+        LookUpRequest::send(request, messenger_, job.number, rank, message);
         return Found::Asked;
     }
 }
@@ -121,12 +121,12 @@ bool Directory::alive(Job& job, std::uint32_t rank) {
 
 // The messenger answers for a dead one.
 void Directory::look_at_keeper(Job& job, std::uint32_t rank) {
-    std::shared_ptr<Question> question;
+    std::shared_ptr<LookUpRequest> request;
     {
         const std::lock_guard lock(job.mutex_);
-        question = job.own_look_ups_[job.place_of(rank).part].question;
+        request = job.own_look_ups_[job.place_of(rank).part].request;
     }
-    if (question != nullptr && question->is_open()) static_cast<void>(messenger_.alive(question->keeper));
+    if (request != nullptr && request->is_open()) static_cast<void>(messenger_.alive(request->keeper));
 }
 
 }  // namespace osc::net

@@ -1,10 +1,10 @@
 // Finds the processes of other nodes. A node's table has the address of the first process of each node; those of the
 // others are looked up when first used: one process of this node asks a *keeper* for the addresses of all processes of
 // that node, and enters them into the table. The keepers of a node's addresses are its own first process and that of
-// the next node. So a process gets at most as many questions as there are nodes, and memory grows with the nodes that
+// the next node. So a process gets at most as many requests as there are nodes, and memory grows with the nodes that
 // this one uses.
 //
-// Lock order: a Job's, a question's; a Job's, those of the connections, the messenger and the sender.
+// Lock order: a Job's, a request's; a Job's, those of the connections, the messenger and the sender.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace osc::net {
 
-class Question;
+class LookUpRequest;
 
 /// All processes of a team, and what this one asks about them. Thread-safe once it is admitted (Connections::admit).
 struct Job : ProcessTable {
@@ -37,8 +37,8 @@ struct Job : ProcessTable {
   private:
     friend class Directory;
     struct LookUp {
-        std::shared_ptr<Question> question;  // the last one
-        std::uint32_t keepers = 0;           // how many this process has asked
+        std::shared_ptr<LookUpRequest> request;  // the last one
+        std::uint32_t keepers = 0;               // how many this process has asked
     };
     std::mutex mutex_;
     std::map<std::uint32_t, LookUp> own_look_ups_;  // by part

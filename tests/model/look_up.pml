@@ -1,6 +1,6 @@
-/* Looking up the addresses of a node: Directory::look_up and Question of src/net/directory.cpp, for two processes of one
+/* Looking up the addresses of a node: Directory::look_up and LookUpRequest of src/net/directory.cpp, for two processes of one
  * node and the two keepers of the addresses. Keepers and the first process may die at any time, and the second one may
- * leave the team while its question is open.
+ * leave the team while its request is open.
  * Claims: only the process that the word names changes it, so an answer never meets a later look-up; no process waits for
  * ever (an invalid end state); a process finds that there is no way only if both keepers have died.
  * CODE: src/net/directory.cpp src/net/directory.h
@@ -85,7 +85,7 @@ active [2] proctype process() {
     done++
 }
 
-/* What handles the answers of a process; a dead keeper's question is answered too. */
+/* What handles the answers of a process; a dead keeper's request is answered too. */
 active [2] proctype handler() {
     byte me = _pid - 2;
     do

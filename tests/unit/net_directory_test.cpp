@@ -42,7 +42,7 @@ TEST(Directory, ProcessesReachEachOther) {
         EXPECT_EQ(all[rank].network.counts().strangers.load(), 0u);
 }
 
-// One question of a node for a node, and none for its first process.
+// One request of a node for a node, and none for its first process.
 TEST(Directory, ANodeAsksOnceForANode) {
     Deadline deadline(60);
     Processes all(three_nodes());
@@ -88,7 +88,7 @@ TEST(Directory, TheNextNodeKeepsTheAddressesToo) {
     Processes& all = *left->back();
     all.fabric().kill(0);
     put(all, 7, 1);
-    EXPECT_EQ(all[7].network.counts().requests.load(), 4u);  // two questions, one of the target, and the put
+    EXPECT_EQ(all[7].network.counts().requests.load(), 4u);  // two look-ups, one of the target, and the put
     all.fabric().kill(3);
     all.fabric().kill(6);
     // Of node 1: rank 3 and rank 6 know ranks 4 and 5, and no process of node 0 does.
