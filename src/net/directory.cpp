@@ -75,6 +75,7 @@ Directory::Found Directory::find(Job& job, std::uint32_t rank, Connection*& peer
 // Asks the next keeper, unless a living process of this node asks. What throws changes nothing.
 Directory::Found Directory::look_up(Job& job, std::uint32_t rank, std::uint32_t part) {
     const std::uint32_t mine = job.me + 1;
+    if (!job.admitted.load()) return Found::Asked;
     const std::lock_guard lock(job.mutex_);
     Job::LookUp& its = job.own_look_ups_[part];
     for (;;) {

@@ -7,6 +7,7 @@
 // Lock order: a Job's, a request's; a Job's, those of the connections, the messenger and the sender.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ struct Job : ProcessTable {
     std::uint32_t node = 0;    // this process's
     std::uint32_t me = 0;      // its rank
     sync::Liveness* liveness = nullptr;
+    std::atomic<bool> admitted{false};  // by all its processes: a look-up before would be dropped as a stranger's
 
     /// Whether other nodes lack the address of this process.
     bool lacks_own() const { return !is_public(place_of(me)); }
@@ -52,7 +54,7 @@ class Directory {
 
     enum class Found {
         Yes,
-        Asked,  // a process of this node asks a keeper; a later call finds the answer
+        Asked,  // a process of this node asks a keeper, or will when all have admitted the team: call again
         No,     // the keepers of the address have died, or the provider refuses it
     };
     /// The connection to a process, without waiting.

@@ -237,7 +237,8 @@ int Team::exchange_addresses(Making& making) {
         making.parts = {};
     }
     // All processes load the table before any of them sends: a message of an unknown process is dropped.
-    if (agree(Fault::None)) agree(base::attempt([&] { return read_table(making, form); }));
+    if (agree(Fault::None) && agree(base::attempt([&] { return read_table(making, form); })))
+        job_->admitted.store(true);
     return error;
 }
 

@@ -66,6 +66,12 @@ TEST(Directory, FindingDoesNotWait) {
     Processes all(three_nodes());
     net::Connection* peer = nullptr;
     net::Directory& directory = all[8].network.directory;
+    // The keeper may not have admitted the team yet, and would drop the look-up.
+    all[8].job.admitted = false;
+    EXPECT_EQ(directory.find(all[8].job, 1, peer), Found::Asked);
+    EXPECT_TRUE(directory.alive(all[8].job, 1));
+    EXPECT_EQ(all[8].network.counts().requests.load(), 0u);
+    all[8].job.admitted = true;
     EXPECT_EQ(directory.find(all[8].job, 1, peer), Found::Asked);
     EXPECT_EQ(directory.find(all[8].job, 1, peer), Found::Asked);
     EXPECT_TRUE(directory.alive(all[8].job, 1));

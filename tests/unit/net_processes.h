@@ -211,6 +211,7 @@ class Processes {
         process.job.node = process.rank / setup_.per_node;
         static_cast<net::ProcessTable&>(process.job) = tables_[process.job.node];
         process.job.liveness = &process.ranks.lives();
+        process.job.admitted = true;
         process.network.connections.admit(process.job);
         net::ExposedWindow& exposed_window = process.exposed_window;
         exposed_window.id = kId;
